@@ -40,7 +40,7 @@ class Output:
 
     def __init__(self):
         self.passed = self.announced = self.done = 0
-        self.skips, self.failures, self.said_failing = [], [], []
+        self.skips, self.failures, self.failing_lines = [], [], []
         self.within_successes, self.within_failures, self.test = False, False, ""
         self.last = collections.deque(maxlen=self.SHOWN_AGAIN)
 
@@ -69,7 +69,7 @@ class Output:
             self.failures.append(failing.group(1))
         if killed := self.KILLED.match(line):
             self.failures.append(f"{killed.group(1)} ended by signal {killed.group(3)}")
-            self.said_failing += self.last
+            self.failing_lines += self.last
         if line == "failures:":
             self.within_failures, self.of_one = True, 0
         elif line.startswith("test result:"):
@@ -77,7 +77,7 @@ class Output:
         elif self.within_failures:
             self.of_one = 0 if line.startswith("---- ") else self.of_one + 1
             if self.of_one <= self.SHOWN_AGAIN:
-                self.said_failing.append(line)
+                self.failing_lines.append(line)
         self.last.append(line)
 
 
@@ -151,7 +151,7 @@ class Step:
             raise LeftOut("its time was up")
         if process.returncode != 0:
             why = "failed: " + ", ".join(output.failures) if output.failures else f"{command[0]} ended with {process.returncode}"
-            raise Failure(why, output.said_failing or output.last)
+            raise Failure(why, output.failing_lines or output.last)
 
     def build(self, command, env):
         """Builds test programs; their paths."""
@@ -190,7 +190,7 @@ class Step:
             raise Failure("there are no such tests")
         random.shuffle(tests)
         tests.sort(key=lambda test: not (first and re.search(first, test[1])))
-        until, failed, said_failing = min(self.deadline, time.monotonic() + seconds), [], []
+        until, failed, failing_lines = min(self.deadline, time.monotonic() + seconds), [], []
         print(f"running {len(tests)} tests for {until - time.monotonic():.0f} s", flush=True)
 
         def one(test):
@@ -216,7 +216,7 @@ class Step:
                 return "left out"
             print("\n".join(shown) + f"\ntest {name} ... FAILED ({took})", flush=True)
             failed.append(name)
-            said_failing.extend([f"---- {name}", *shown[-Output.SHOWN_AGAIN:]])
+            failing_lines.extend([f"---- {name}", *shown[-Output.SHOWN_AGAIN:]])
             return "failed"
 
         with ThreadPoolExecutor(jobs) as pool:
@@ -231,7 +231,7 @@ class Step:
         verdict = "FAILED" if failed else "ok"
         print(f"test result: {verdict}. {passed} passed; {len(failed)} failed; {left_out} left out, the time was up", flush=True)
         if failed:
-            raise Failure("failed: " + ", ".join(failed), said_failing)
+            raise Failure("failed: " + ", ".join(failed), failing_lines)
         if not passed:
             raise LeftOut("no test ended within its time")
 
@@ -286,7 +286,7 @@ class Report:
     def __init__(self, deadline):
         self.deadline, self.began = deadline, time.monotonic()
         self.require = os.environ.get("REQUIRE") == "1"
-        self.rows, self.skips, self.failed, self.said_failing = [], [], False, []
+        self.rows, self.skips, self.failed, self.failing_lines = [], [], False, []
 
     def do(self, name, work, deadline=None):
         """Runs a step; True when it neither failed nor was left out."""
@@ -300,7 +300,7 @@ class Report:
                 work(step)
             except Failure as failure:
                 verdict, why = "FAILED", str(failure)
-                self.said_failing += [f"---- of {name}:", *failure.lines]
+                self.failing_lines += [f"---- of {name}:", *failure.lines]
             except LeftOut as left_out:
                 verdict, why = "left out", str(left_out)
             except Skip as skip:
@@ -324,9 +324,9 @@ class Report:
     def close(self, not_begun=()):
         """Prints what ran, what was skipped and what was left out. The exit code."""
         self.rows += [(name, "left out", 0, "not begun") for name in not_begun]
-        if self.said_failing:
+        if self.failing_lines:
             print("\n==> what failed said")
-            print("\n".join(self.said_failing))
+            print("\n".join(self.failing_lines))
         print("\n==> what ran")
         for name, verdict, seconds, why in self.rows:
             print(f"{name:<12} {verdict:<9} {seconds:6.0f} s  {why}".rstrip())

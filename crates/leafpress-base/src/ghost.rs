@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_that_are_asked_for_are_present() {
+    fn only_the_last_added_hashes_are_present() {
         let mut ghost = Ghost::default();
         ghost.fit(20, ALL).unwrap();
         let few = hashes(100);

@@ -38,15 +38,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let lengths = if lengths.is_empty() { &auto[..] } else { lengths };
     for lengths in lengths.chunks_exact(3) {
         let builder = Tree::builder().codec(codec);
-        let builder = given(builder, &lengths[0], TreeBuilder::frame_bytes)?;
-        let builder = given(builder, &lengths[1], TreeBuilder::leaf_bytes)?;
-        let builder = given(builder, &lengths[2], TreeBuilder::dictionary_bytes)?;
+        let builder = with_length(builder, &lengths[0], TreeBuilder::frame_bytes)?;
+        let builder = with_length(builder, &lengths[1], TreeBuilder::leaf_bytes)?;
+        let builder = with_length(builder, &lengths[2], TreeBuilder::dictionary_bytes)?;
         measure(&builder.build()?, &order, &lengths.join(" "))?;
     }
     Ok(())
 }
 
-fn given(
+fn with_length(
     builder: TreeBuilder,
     length: &str,
     set: fn(TreeBuilder, usize) -> TreeBuilder,

@@ -223,9 +223,9 @@ fn the_document_has_every_flag() {
 
 /// Counts the options whose help names a default, each of which is the one of `defaults`. One that is described in
 /// words is not counted.
-fn told<O: Args + Clone + PartialEq + Debug>(defaults: &O) -> usize {
+fn stated_defaults<O: Args + Clone + PartialEq + Debug>(defaults: &O) -> usize {
     let command = Given::<O>::augment_args(Command::new("command"));
-    let is_told = |arg: &&Arg| {
+    let has_stated_default = |arg: &&Arg| {
         let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
         let default = help
             .rsplit_once("[default: ")
@@ -243,20 +243,20 @@ fn told<O: Args + Clone + PartialEq + Debug>(defaults: &O) -> usize {
         assert_eq!(options, *defaults, "{flag}");
         true
     };
-    command.get_arguments().filter(is_told).count()
+    command.get_arguments().filter(has_stated_default).count()
 }
 
 #[test]
-fn the_help_tells_the_defaults() {
+fn the_help_states_the_defaults() {
     let packages = Source::Sample("packages".into());
-    let told = [
-        told(&bench::Options::new(bench::Input::Builtin(bench::Builtin::Dummy))),
-        told(&cache::Options::new(Work::Paper(PaperObjects::default()))),
-        told(&device::Options::new("path")),
-        told(&EvalConfig::default()),
-        told(&model::Options::new(model::Method::Corrected)),
-        told(&PeersConfig::default()),
-        told(&pool::Options::new(packages)),
+    let stated_defaults = [
+        stated_defaults(&bench::Options::new(bench::Input::Builtin(bench::Builtin::Dummy))),
+        stated_defaults(&cache::Options::new(Work::Paper(PaperObjects::default()))),
+        stated_defaults(&device::Options::new("path")),
+        stated_defaults(&EvalConfig::default()),
+        stated_defaults(&model::Options::new(model::Method::Corrected)),
+        stated_defaults(&PeersConfig::default()),
+        stated_defaults(&pool::Options::new(packages)),
     ];
-    assert_eq!(told, [24, 3, 6, 26, 6, 11, 11]);
+    assert_eq!(stated_defaults, [24, 3, 6, 26, 6, 11, 11]);
 }

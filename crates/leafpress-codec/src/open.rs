@@ -85,7 +85,7 @@ mod tests {
 
     /// In this build, every codec opens exactly if its feature is on, and otherwise reports the feature to turn on.
     #[test]
-    fn a_codec_left_out_says_so() {
+    fn an_omitted_codec_reports_its_feature() {
         for (name, feature, is_on) in [
             ("none", "", true),
             ("lz4", "lz4", cfg!(feature = "lz4")),

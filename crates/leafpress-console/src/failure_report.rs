@@ -15,7 +15,7 @@ impl Failure {
             Self::ReaderGone => (None, 0),
         };
         if let Some(message) = message {
-            output::tell(&without_numbers(&one_line(&message)));
+            output::print_message(&without_numbers(&one_line(&message)));
         }
         ExitCode::from(code)
     }

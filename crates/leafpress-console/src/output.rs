@@ -80,9 +80,10 @@ pub fn fit_terminal() {
 
 /// The width of a stream's terminal: `COLUMNS`, or the terminal's own. `None` without either.
 fn columns(stream: impl AsFd) -> Option<usize> {
-    let given = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let given = given.filter(|columns| *columns > 0);
-    given.or_else(|| terminal_size::terminal_size_of(stream).map(|(terminal_size::Width(columns), _)| columns.into()))
+    let columns_variable = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let columns_variable = columns_variable.filter(|columns| *columns > 0);
+    columns_variable
+        .or_else(|| terminal_size::terminal_size_of(stream).map(|(terminal_size::Width(columns), _)| columns.into()))
 }
 
 /// Formats a message for standard error, [`printable`]: one line for programs, wrapped at words for people.
@@ -95,7 +96,7 @@ pub fn message(text: &str) -> String {
 }
 
 /// Writes a message to standard error. An error of that write is ignored, since it cannot be reported.
-pub fn tell(text: &str) {
+pub fn print_message(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", message(text));
 }
 

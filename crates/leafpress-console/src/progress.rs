@@ -51,7 +51,7 @@ impl Bar {
         if total > 1 {
             self.bar.set_prefix(format!("[{}/{total}] ", index + 1));
         }
-        self.say(what);
+        self.set_text(what);
         self.bar.enable_steady_tick(Duration::from_millis(200));
         self.advance(0.0);
     }
@@ -63,7 +63,7 @@ impl Bar {
     }
 
     /// The current step.
-    pub fn say(&self, what: String) {
+    pub fn set_text(&self, what: String) {
         self.bar.set_message(output::printable(&what).into_owned());
     }
 
@@ -71,7 +71,7 @@ impl Bar {
     pub fn line(&self, text: &str) {
         for line in text.lines() {
             if self.bar.is_hidden() {
-                output::tell(line);
+                output::print_message(line);
             } else {
                 self.bar.println(output::message(line));
             }

@@ -18,7 +18,7 @@ pub fn report(error: &clap::Error, program: &str) -> ExitCode {
             Err(failure) => failure.report(),
         },
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            output::tell(error.render().to_string().trim_end());
+            output::print_message(error.render().to_string().trim_end());
             ExitCode::from(2)
         }
         _ => failure(error, program).report(),
@@ -92,11 +92,11 @@ fn reason(value: &str, source: &(dyn std::error::Error + 'static)) -> String {
             value => format!("`{value}` is not a number"),
         };
     }
-    let said = source.to_string();
-    if said.contains(&format!("`{value}`")) {
-        said
+    let reason_text = source.to_string();
+    if reason_text.contains(&format!("`{value}`")) {
+        reason_text
     } else {
-        format!("`{value}`: {said}")
+        format!("`{value}`: {reason_text}")
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     /// The error for these words.
-    fn said(words: &[OsString]) -> String {
+    fn reason_text(words: &[OsString]) -> String {
         let command = Command::new("leafpress")
             .arg(
                 Arg::new("threads")
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_value_is_said_plainly() {
+    fn explains_invalid_values_plainly() {
         for (word, expected) in [
             ("--threads=", "--threads: it is empty; give a number"),
             ("--threads=x", "--threads: `x` is not a whole number"),
@@ -182,10 +182,10 @@ mod tests {
             ("--seconds=", "--seconds: it is empty; give a number"),
             ("--seconds=x", "--seconds: `x` is not a number"),
         ] {
-            assert_eq!(said(&[word.into()]), expected);
+            assert_eq!(reason_text(&[word.into()]), expected);
         }
-        assert!(said(&["--bytes=1X".into()]).starts_with("--bytes: invalid size `1X`"));
-        assert!(said(&["--kind=three".into()]).contains("one, two"));
+        assert!(reason_text(&["--bytes=1X".into()]).starts_with("--bytes: invalid size `1X`"));
+        assert!(reason_text(&["--kind=three".into()]).contains("one, two"));
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
     fn what_is_not_utf_8_is_named() {
         let word = OsString::from_vec(b"--threads=\xff".to_vec());
         assert_eq!(
-            said(&[word]),
+            reason_text(&[word]),
             "\"--threads=\\xFF\" is not UTF-8; only a path may contain such bytes"
         );
     }

@@ -42,35 +42,35 @@ fn answer(
     progress: &mut dyn FnMut(Phase, f64),
 ) -> Result<Value, LabError> {
     match job.name.as_str() {
-        eval::RUN => told(&eval::driver::run(&asked(job.request)?, cancel, progress)?),
-        eval::WEIGH => told(&eval::driver::weigh(&asked(job.request)?, cancel)?),
+        eval::RUN => to_json(&eval::driver::run(&from_json(job.request)?, cancel, progress)?),
+        eval::WEIGH => to_json(&eval::driver::weigh(&from_json(job.request)?, cancel)?),
         eval::ENGINE => {
-            let spec: eval::RunSpec = asked(job.request)?;
-            told(&spec.builder()?.build()?.stats().engine_name)
+            let spec: eval::RunSpec = from_json(job.request)?;
+            to_json(&spec.builder()?.build()?.stats().engine_name)
         }
         #[cfg(feature = "peers")]
-        crate::peers::SAMPLE => told(&crate::peers::run_sample(&asked(job.request)?, cancel, progress)?),
+        crate::peers::SAMPLE => to_json(&crate::peers::run_sample(&from_json(job.request)?, cancel, progress)?),
         #[cfg(feature = "peers")]
-        crate::peers::WEIGH => told(&crate::peers::weigh_sample(&asked(job.request)?, cancel)?),
+        crate::peers::WEIGH => to_json(&crate::peers::weigh_sample(&from_json(job.request)?, cancel)?),
         #[cfg(feature = "bench")]
         crate::bench::RUN => {
             use crate::bench::{Event, run};
-            told(&run(&asked(job.request)?, library, cancel, &mut |event| {
+            to_json(&run(&from_json(job.request)?, library, cancel, &mut |event| {
                 if let Event::Progress(phase, done) = event {
                     progress(phase, done);
                 }
             })?)
         }
         #[cfg(feature = "bench")]
-        crate::bench::WEIGH => told(&crate::bench::weigh_here(&asked(job.request)?, cancel)?),
+        crate::bench::WEIGH => to_json(&crate::bench::weigh_here(&from_json(job.request)?, cancel)?),
         #[cfg(feature = "cache")]
-        crate::cache::FILL => told(&crate::cache::fill(&asked(job.request)?, cancel, progress)?),
+        crate::cache::FILL => to_json(&crate::cache::fill(&from_json(job.request)?, cancel, progress)?),
         #[cfg(feature = "cache")]
-        crate::cache::MEASURE => told(&crate::cache::measure(&asked(job.request)?, cancel, progress)?),
+        crate::cache::MEASURE => to_json(&crate::cache::measure(&from_json(job.request)?, cancel, progress)?),
         #[cfg(feature = "pool")]
         crate::pool::RUN => {
             use crate::pool::{Event, run};
-            told(&run(&asked(job.request)?, cancel, &mut |event| {
+            to_json(&run(&from_json(job.request)?, cancel, &mut |event| {
                 if let Event::Progress(phase, done) = event {
                     progress(phase, done);
                 }
@@ -80,10 +80,10 @@ fn answer(
     }
 }
 
-fn asked<T: DeserializeOwned>(request: Value) -> Result<T, LabError> {
+fn from_json<T: DeserializeOwned>(request: Value) -> Result<T, LabError> {
     serde_json::from_value(request).map_err(|e| LabError::System(format!("bad request: {e}")))
 }
 
-fn told(answer: &impl Serialize) -> Result<Value, LabError> {
+fn to_json(answer: &impl Serialize) -> Result<Value, LabError> {
     serde_json::to_value(answer).map_err(|e| LabError::System(e.to_string()))
 }

@@ -136,7 +136,7 @@ fn an_evaluation_leaves_rows_logs_and_reports() {
 }
 
 #[test]
-fn a_failing_run_is_told_and_the_others_go_on() {
+fn reports_a_failing_run_and_continues_with_the_others() {
     let out = tempfile::tempdir().unwrap();
     let outcome = eval("crash_for_lz4", &config(), out.path()).unwrap();
     assert!(!outcome.is_good());
@@ -198,7 +198,7 @@ fn every_way_to_fail_has_its_words() {
 }
 
 #[test]
-fn the_child_of_a_bad_request_says_so() {
+fn a_child_reports_a_bad_request() {
     let mut config = config();
     config.codecs = vec!["none".into()];
     config.workloads = vec![Workload::ReadOnly];
@@ -348,8 +348,8 @@ fn maps_are_compared_in_children() {
             resident.is_some_and(|bytes| bytes > 0.0) || line.resident_unknown.is_some(),
             "{line:?}"
         );
-        let says_what_it_holds = matches!(line.peer, Peer::Leafpress(_) | Peer::Blocks(_));
-        assert_eq!(line.bytes_held_per_record.is_some(), says_what_it_holds);
+        let reports_its_memory = matches!(line.peer, Peer::Leafpress(_) | Peer::Blocks(_));
+        assert_eq!(line.bytes_held_per_record.is_some(), reports_its_memory);
         assert!(outcome.table.contains(&line.peer.to_string()));
     }
     let json: serde_json::Value =

@@ -150,7 +150,7 @@ fn work_with_own() {
 }
 
 #[test]
-fn a_child_makes_its_own_beside_its_parents() {
+fn a_forked_child_can_make_its_own_next_to_its_parents() {
     let mut rng = fastrand::Rng::with_seed(11);
     for n in 0..FORKS {
         // Their threads are somewhere between their start and their first wait.

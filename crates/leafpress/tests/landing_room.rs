@@ -54,7 +54,7 @@ fn longer_buffers_put_compactions_off_and_lose_nothing() {
 }
 
 #[test]
-fn a_tree_says_its_dictionary() {
+fn a_tree_returns_its_dictionary() {
     let tree = Tree::builder().dictionary(DictionaryChoice::Off).build().unwrap();
     assert!(tree.dictionary().unwrap().is_none());
     let given = Dictionary::from_bytes(7, &b"some bytes that records have in common"[..]);

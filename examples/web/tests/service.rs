@@ -27,7 +27,7 @@ impl Running {
     }
 
     /// Returns the status and the body of an answer.
-    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+    fn request_raw(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect_timeout(&self.address, MOST).unwrap();
         stream.set_read_timeout(Some(MOST)).unwrap();
         let length = body.len();
@@ -43,7 +43,7 @@ impl Running {
     }
 
     fn get(&self, path: &str) -> String {
-        let (status, body) = self.ask("GET", path, "");
+        let (status, body) = self.request_raw("GET", path, "");
         assert_eq!(status, 200, "{path}: {body}");
         body
     }
@@ -86,17 +86,22 @@ fn objects_are_loaded_once_and_changed_at_once() {
         }
     });
     assert_eq!(service.stat("backend_loads"), 1.0);
-    assert_eq!(service.ask("PUT", "/object/7", "changed").0, 204);
+    assert_eq!(service.request_raw("PUT", "/object/7", "changed").0, 204);
     for _ in 0..2 {
         assert_eq!(service.get("/object/7"), "changed");
     }
-    assert_eq!(service.ask("DELETE", "/object/7", "").0, 204);
-    assert_eq!(service.ask("GET", "/object/7", "").0, 404);
-    assert_eq!(service.ask("GET", "/object/unknown", "").0, 404);
+    assert_eq!(service.request_raw("DELETE", "/object/7", "").0, 204);
+    assert_eq!(service.request_raw("GET", "/object/7", "").0, 404);
+    assert_eq!(service.request_raw("GET", "/object/unknown", "").0, 404);
     assert_eq!(service.metric("leafpress_cache_inserts_total{cache=\"objects\"}"), 2.0);
     assert_eq!(service.metric("leafpress_cache_removes_total{cache=\"objects\"}"), 2.0);
     assert!(service.metric("leafpress_cache_hits_total{cache=\"objects\",tier=\"memory\"}") >= 1.0);
-    assert_eq!(service.ask("PUT", &format!("/object/{}", "k".repeat(2000)), "").0, 414);
+    assert_eq!(
+        service
+            .request_raw("PUT", &format!("/object/{}", "k".repeat(2000)), "")
+            .0,
+        414
+    );
     service.stop();
 }
 
@@ -111,7 +116,7 @@ fn the_next_start_is_warm() {
     let service = Running::start(options.clone());
     for n in 0..50 {
         let path = format!("/object/mine-{n}");
-        assert_eq!(service.ask("PUT", &path, &format!("value {n}")).0, 204);
+        assert_eq!(service.request_raw("PUT", &path, &format!("value {n}")).0, 204);
         assert_eq!(service.get(&path), format!("value {n}"));
     }
     // A client that asks for nothing keeps the service from nothing.

@@ -30,7 +30,7 @@ pub fn include() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../include")
 }
 
-/// Runs the compiler on `source`, unless this process has; panics with what it said if it fails. Returns where the
+/// Runs the compiler on `source`, unless this process has; panics with its messages if it fails. Returns where the
 /// output is, whose name ends in `extension`.
 pub fn compile(compiler: &str, arguments: &[&str], source: &Path, extension: &str) -> PathBuf {
     static COMPILED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
@@ -46,7 +46,7 @@ pub fn compile(compiler: &str, arguments: &[&str], source: &Path, extension: &st
     }
     // Renamed into place: another run of the tests may be using the one that is there.
     let fresh = output.with_extension(std::process::id().to_string());
-    let said = Command::new(compiler)
+    let compiler_output = Command::new(compiler)
         .args(["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread"])
         .arg("-I")
         .arg(include())
@@ -57,10 +57,10 @@ pub fn compile(compiler: &str, arguments: &[&str], source: &Path, extension: &st
         .output()
         .expect(compiler);
     assert!(
-        said.status.success(),
+        compiler_output.status.success(),
         "{compiler} on {}: {}",
         source.display(),
-        String::from_utf8_lossy(&said.stderr)
+        String::from_utf8_lossy(&compiler_output.stderr)
     );
     std::fs::rename(&fresh, &output).expect("the compiler's output");
     compiled.insert(output.clone());

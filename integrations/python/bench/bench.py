@@ -148,13 +148,13 @@ def main() -> None:
     options.add_argument("--records", nargs="*", default=["characters", "packages"])
     options.add_argument("--stores", nargs="*", default=list(STORES), choices=list(STORES))
     options.add_argument("--one", help=argparse.SUPPRESS)
-    given = options.parse_args()
-    if given.one:
-        print(json.dumps(measure(given.one, given.records[0])))
+    arguments = options.parse_args()
+    if arguments.one:
+        print(json.dumps(measure(arguments.one, arguments.records[0])))
         return
-    for records in given.records:
+    for records in arguments.records:
         rows = {}
-        for name in given.stores:
+        for name in arguments.stores:
             print(f"measuring {name}", file=sys.stderr, flush=True)
             child = [sys.executable, __file__, "--one", name, "--records", records]
             rows[name] = json.loads(subprocess.run(child, check=True, stdout=subprocess.PIPE).stdout)

@@ -178,16 +178,16 @@ def main() -> None:
     arguments.add_argument("--records", default="characters", help="characters, packages or documents:COUNT")
     arguments.add_argument("--caches", nargs="+", default=list(CACHES), help="those to measure")
     arguments.add_argument("--child", help=argparse.SUPPRESS)
-    given = arguments.parse_args()
-    if given.child:
-        print(json.dumps(measure(given.child, given.records)))
+    parsed = arguments.parse_args()
+    if parsed.child:
+        print(json.dumps(measure(parsed.child, parsed.records)))
         return
     print("| " + " | ".join(["cache"] + [heading for _, heading in COLUMNS]) + " |")
     print("|" + "---|" * (len(COLUMNS) + 1))
-    for name in given.caches:
+    for name in parsed.caches:
         if name not in CACHES:
             sys.exit(f"error: no cache is called {name!r}: {', '.join(CACHES)}")
-        child = subprocess.run([sys.executable, __file__, "--records", given.records, "--child", name], capture_output=True, text=True)
+        child = subprocess.run([sys.executable, __file__, "--records", parsed.records, "--child", name], capture_output=True, text=True)
         if child.returncode:
             sys.exit(child.stderr)
         figures = json.loads(child.stdout)

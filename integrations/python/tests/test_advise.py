@@ -21,7 +21,7 @@ def advice():
     return advise(WORDS, **QUICK)
 
 
-def test_it_recommends_and_says_why(advice):
+def test_it_recommends_with_reasons(advice):
     assert advice.pays and advice.verdict == "compress" and advice.codec in ("lz4", "zstd:1")
     assert 0 < advice.share <= 1 and 0 < advice.gain < 1 and advice.hit_ratio > advice.raw_hit_ratio
     assert advice.us_per_page < advice.raw_us_per_page and advice.device_us == 100
@@ -33,7 +33,7 @@ def test_it_recommends_and_says_why(advice):
     assert advice.sentence.split()[0] in str(advice) and "--" not in advice.sentence
 
 
-def test_what_does_not_compress_is_told():
+def test_reports_data_that_does_not_compress():
     import random
 
     advice = advise([random.Random(1).randbytes(1 << 20)], **QUICK)
@@ -64,7 +64,7 @@ def test_it_reports_progress():
     assert [share for share, _ in reported] == sorted(share for share, _ in reported) and threading.active_count() == 1
 
 
-def test_a_trace_says_how_pages_are_asked_for(tmp_path):
+def test_a_trace_sets_the_access_distribution(tmp_path):
     (tmp_path / "trace").write_text("\n".join(str(n * n % 150) for n in range(20_000)))
     options = {**QUICK, "data": None, "memory": "128KiB", "access": f"trace:{tmp_path / 'trace'}"}
     advice = advise(WORDS, **options)
@@ -120,13 +120,13 @@ def test_it_can_be_interrupted_and_lets_others_run():
         ({"fio_json": "/no/such/place"}, (leafpress.InvalidOption, OSError), "no/such"),
     ],
 )
-def test_what_cannot_be_is_told(options, error, says):
+def test_reports_invalid_arguments(options, error, says):
     with pytest.raises(error, match=says) as caught:
         advise(WORDS, **options)
     assert "--" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("sample", "error"), [("/no/such/file", (OSError, leafpress.InvalidOption)), (b"", leafpress.InvalidOption), ([], leafpress.InvalidOption), (5, TypeError), ([5], TypeError), ([b"x", 5], TypeError)])
-def test_samples_that_cannot_be_are_told(sample, error):
+def test_reports_invalid_samples(sample, error):
     with pytest.raises(error):
         advise(sample, device_us=5)

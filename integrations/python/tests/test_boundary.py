@@ -147,7 +147,7 @@ def test_a_pickle_that_is_damaged():
             leafpress._leafpress._restore_tree(cls, options, [blocks[0][: random_bits.randrange(len(damaged))]])
 
 
-def test_iterators_that_ask_each_other_for_more():
+def test_iterators_that_advance_each_other():
     """Collections of garbage in the middle of everything: finalizers that use the tree."""
     tree = Tree((b"%05d" % n, b"value") for n in range(3000))
     items = iter(tree.items())

@@ -82,7 +82,7 @@ class Squares(Cache):
         return self[key]
 
 
-def test_a_subclass_says_what_is_missing():
+def test_a_subclass_computes_missing_values():
     with Squares("8MiB", serializer="json") as cache:
         assert cache[12] == 144 and 12 in cache and cache.get(13) is None
         with pytest.raises(TypeError):
@@ -93,11 +93,11 @@ def test_one_of_many_threads_sets_the_default():
     with Cache("8MiB", serializer="json") as cache:
         start, got = threading.Barrier(8), []
 
-        def ask(n):
+        def set_default(n):
             start.wait(60)
             got.append(cache.setdefault("key", n))
 
-        threads = [threading.Thread(target=ask, args=(n,)) for n in range(8)]
+        threads = [threading.Thread(target=set_default, args=(n,)) for n in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -174,12 +174,12 @@ def test_touch_keeps_a_record_alive(cache):
 
 
 @pytest.mark.parametrize("ttl", [0, 0.0005, -1, float("nan"), float("inf"), 1e10, 10**400, datetime.timedelta(0)])
-def test_times_out_of_bounds_are_told(cache, ttl):
+def test_reports_times_out_of_bounds(cache, ttl):
     with pytest.raises(leafpress.InvalidOption, match="1 ms to 10 years"):
         cache.set("key", "value", ttl)
 
 
-def test_what_is_no_time_is_a_type_error(cache):
+def test_an_invalid_ttl_is_a_type_error(cache):
     for ttl in ["60", True, object(), [1]]:
         with pytest.raises(TypeError, match="ttl"):
             cache.set("key", "value", ttl)
@@ -197,13 +197,13 @@ def test_what_is_no_time_is_a_type_error(cache):
         ("8_388_608", 8 * MIB),
     ],
 )
-def test_sizes_are_said_in_numbers_and_words(memory, expected):
+def test_accepts_sizes_as_numbers_and_words(memory, expected):
     with Cache(memory) as cache:
         assert cache.memory == cache.maxsize == expected
 
 
 @pytest.mark.parametrize("memory", ["", "much", "8XB", "-8MiB", "8.MiB.", "1e9", "9999999TiB", 0, -1, 1 << 70, MIB, "nan", "٣MiB"])
-def test_sizes_that_are_none_are_told(memory):
+def test_reports_invalid_sizes(memory):
     with pytest.raises(leafpress.InvalidOption, match="memory"):
         Cache(memory)
 
@@ -226,7 +226,7 @@ def test_sizes_that_are_none_are_told(memory):
         {"nonsense": 5},
     ],
 )
-def test_options_of_another_type_are_told(options):
+def test_reports_options_of_another_type(options):
     with pytest.raises(TypeError):
         Cache(**options)
 
@@ -248,7 +248,7 @@ def test_options_of_another_type_are_told(options):
         ({"share": "fixed:76"}, "75"),
     ],
 )
-def test_options_out_of_bounds_are_told(options, says):
+def test_reports_options_out_of_bounds(options, says):
     with pytest.raises(leafpress.InvalidOption, match=says):
         Cache(**options)
 
@@ -327,7 +327,7 @@ def test_keys_of_many_types_come_back_in_order():
         assert list(reversed(cache)) == found[::-1]
 
 
-def test_keys_of_other_types_are_told():
+def test_reports_keys_of_other_types():
     deep = ()
     for _ in range(10_000):
         deep = (deep,)
@@ -435,7 +435,7 @@ def test_a_value_too_large_is_not_kept(cache):
     assert len(cache.get_or_set("x", lambda: "y" * (2 * MIB))) == 2 * MIB
 
 
-def test_a_closed_cache_says_so(cache):
+def test_every_operation_of_a_closed_cache_fails(cache):
     iterator = iter(cache)
     cache.close()
     cache.close()
@@ -731,7 +731,7 @@ def test_invalidate_removes_without_a_read_of_the_disk(tmp_path):
         cache.invalidate("a")
 
 
-def test_invalidate_tells_of_what_was_in_memory():
+def test_invalidate_reports_records_that_were_in_memory():
     seen = []
     with Cache("8MiB", encoding="utf-8", on_removal=lambda *removal: seen.append(removal)) as cache:
         cache["apple"] = "red"

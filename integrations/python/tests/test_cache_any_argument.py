@@ -107,7 +107,7 @@ KEYS = st.recursive(
 
 
 @given(st.dictionaries(KEYS, st.integers()))
-def test_keys_are_told_apart_as_dict_tells_them(records):
+def test_distinguishes_keys_as_dict_does(records):
     with Cache("4MiB", serializer="json") as cache:
         cache.set_many(records)
         assert dict(cache.items()) == records

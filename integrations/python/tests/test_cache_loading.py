@@ -45,33 +45,33 @@ def in_threads(*functions):
 
 
 def test_one_loads_and_the_others_get_it(cache):
-    calls, all_ask = [], threading.Barrier(8)
+    calls, all_start = [], threading.Barrier(8)
 
     def load():
         calls.append(1)
         time.sleep(0.2)
         return "value"
 
-    def ask():
-        all_ask.wait(WAIT)
+    def request():
+        all_start.wait(WAIT)
         return cache.get_or_set("key", load, ttl=60)
 
-    assert in_threads(*[ask] * 8) == ["value"] * 8
+    assert in_threads(*[request] * 8) == ["value"] * 8
     assert len(calls) == 1
 
 
-def test_all_who_waited_get_the_exception(cache):
-    all_ask = threading.Barrier(4)
+def test_all_waiters_get_the_exception(cache):
+    all_start = threading.Barrier(4)
 
     def load():
         time.sleep(0.2)
         raise ZeroDivisionError("no")
 
-    def ask():
-        all_ask.wait(WAIT)
+    def request():
+        all_start.wait(WAIT)
         return cache.get_or_set("key", load)
 
-    results = in_threads(*[ask] * 4)
+    results = in_threads(*[request] * 4)
     assert all(isinstance(result, ZeroDivisionError) for result in results)
     assert cache.get_or_set("key", lambda: "later") == "later"
 
@@ -112,7 +112,7 @@ def test_a_write_during_a_load_wins(cache):
     assert "other" not in cache
 
 
-def test_a_loader_that_asks_for_its_own_key_is_refused(cache):
+def test_a_loader_that_requests_its_own_key_is_refused(cache):
     with pytest.raises(leafpress.LoadCycle):
         cache.get_or_set("key", lambda: cache.get_or_set("key", lambda: 1))
     with pytest.raises(leafpress.LoadCycle):
@@ -125,14 +125,14 @@ def test_a_loader_that_asks_for_its_own_key_is_refused(cache):
 def test_threads_that_wait_for_one_another_are_refused(cache):
     both_load = threading.Barrier(2)
 
-    def ask(mine, other):
+    def request(mine, other):
         def load():
             both_load.wait(WAIT)
             return cache.get_or_set(other, lambda: "never")
 
         return lambda: cache.get_or_set(mine, load)
 
-    results = in_threads(ask("a", "b"), ask("b", "a"))
+    results = in_threads(request("a", "b"), request("b", "a"))
     refused = [isinstance(result, leafpress.LoadCycle) for result in results]
     # If one was refused before the other requested its key, the other loads both.
     assert any(refused) and all(is_refused or result == "never" for is_refused, result in zip(refused, results)), results
@@ -144,7 +144,7 @@ def test_a_loader_that_waits_for_a_thread_that_waits_for_it_is_refused(cache, wa
     """The threads know nothing of the load that they run for."""
     asked = []
 
-    def ask():
+    def request():
         try:
             return cache.get_or_set("key", lambda: 0)
         except leafpress.LoadCycle:
@@ -153,14 +153,14 @@ def test_a_loader_that_waits_for_a_thread_that_waits_for_it_is_refused(cache, wa
 
     def load():
         if way == "join":
-            thread = threading.Thread(target=lambda: in_threads_end(ask))
+            thread = threading.Thread(target=lambda: in_threads_end(request))
             thread.start()
             thread.join()
             return 1
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             if way == "map":
-                return sum(pool.map(lambda n: ask(), range(3)))
-            futures = [pool.submit(ask)]
+                return sum(pool.map(lambda n: request(), range(3)))
+            futures = [pool.submit(request)]
             if way == "result":
                 return futures[0].result()
             if way == "wait":
@@ -182,19 +182,19 @@ def in_threads_end(function):
         function()
 
 
-def test_a_thread_that_nobody_waits_for_for_ever_is_not_told(cache):
+def test_a_thread_that_nobody_waits_for_forever_is_not_refused(cache):
     """It waits for the load, and gets its value."""
-    asks, may_end, got = threading.Event(), threading.Event(), []
+    requested, may_end, got = threading.Event(), threading.Event(), []
 
-    def ask():
-        asks.set()
+    def request():
+        requested.set()
         got.append(cache.get_or_set("key", lambda: 0))
 
     def load():
         with concurrent.futures.ThreadPoolExecutor(2) as other:
-            thread = threading.Thread(target=ask)
+            thread = threading.Thread(target=request)
             thread.start()
-            asks.wait(WAIT)
+            requested.wait(WAIT)
             thread.join(0.3)
             # Another future than the thread's is waited for as well.
             other.submit(time.sleep, 0.3).result()
@@ -427,7 +427,7 @@ def test_a_time_out_ends_a_load(cache):
     assert asyncio.run(main()) == "quick"
 
 
-def test_a_task_that_asks_for_its_own_key_is_told(cache):
+def test_a_task_that_requests_its_own_key_is_refused(cache):
     async def own():
         return await cache.aget_or_set("key", own)
 
@@ -451,16 +451,16 @@ def test_a_task_that_asks_for_its_own_key_is_told(cache):
             may_end.set()
             await task
 
-    async def main(ask):
-        return await asyncio.wait_for(ask, WAIT)
+    async def main(request):
+        return await asyncio.wait_for(request, WAIT)
 
-    for ask in [lambda: cache.aget_or_set("key", own), lambda: cache.aget_or_set("outer", through_others),
+    for request in [lambda: cache.aget_or_set("key", own), lambda: cache.aget_or_set("outer", through_others),
     blocks_its_own_loop]:
         with pytest.raises(leafpress.LoadCycle):
-            asyncio.run(main(ask()))
+            asyncio.run(main(request()))
 
 
-def test_a_task_that_a_loader_starts_and_does_not_wait_for_is_not_told(cache):
+def test_a_task_that_a_loader_does_not_wait_for_may_request_its_key(cache):
     async def main():
         tasks = []
 

@@ -34,7 +34,7 @@ def until(condition):
         time.sleep(0.02)
 
 
-def test_it_is_told_what_leaves_and_why():
+def test_the_callback_gets_removed_records_and_causes():
     seen = []
     with Cache("4MiB", serializer="json", on_removal=lambda *record: seen.append(record)) as cache:
         cache["a"] = 1

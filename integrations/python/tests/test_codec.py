@@ -74,7 +74,7 @@ def test_a_trained_dictionary_serves_a_tree():
     assert tree[b"5"] == RECORDS[5]
 
 
-def test_a_bound_is_kept_before_memory_is_asked_for():
+def test_checks_a_bound_before_allocating():
     block = codec.compress(bytes(1 << 20))
     assert codec.decompress(block, max_bytes="1MiB") == bytes(1 << 20)
     for most in [(1 << 20) - 1, 0, "1KB"]:
@@ -130,7 +130,7 @@ def test_damage_is_found():
         (lambda: codec.label(b"x"), leafpress.CorruptBlock),
     ],
 )
-def test_what_cannot_be_is_told(call, error):
+def test_reports_invalid_arguments(call, error):
     with pytest.raises(error):
         call()
 

@@ -30,13 +30,13 @@ def test_docstrings(name, found):
     names = vars(leafpress) | {"leafpress": leafpress}
     finder = doctest.DocTestFinder(exclude_empty=True)
     runner = doctest.DocTestRunner(verbose=False)
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
         # What a Python module of ours has from elsewhere, as typing's classes, has examples that are not ours.
         module = found if found is _memoize else False
         for test in finder.find(found, name, module=module, globs=dict(names)):
             runner.run(test)
-    assert runner.failures == 0, said.getvalue()
+    assert runner.failures == 0, output.getvalue()
 
 
 def test_what_is_public_is_documented():

@@ -52,7 +52,7 @@ def test_kinds_do_not_mix():
         assert (wrong, wrong) not in tree.items()
 
 
-def test_what_an_encoding_cannot_say():
+def test_rejects_text_that_an_encoding_cannot_represent():
     with pytest.raises(UnicodeEncodeError):
         Tree(encoding="utf-8")["\ud800"]
     with pytest.raises(UnicodeEncodeError):

@@ -15,7 +15,7 @@ def test_every_method_has_a_signature(found):
             assert "self" in str(inspect.signature(method)) or name == "fromkeys", name
 
 
-def test_the_class_says_how_it_is_made():
+def test_the_class_documents_its_constructor():
     signature = inspect.signature(Tree)
     assert list(signature.parameters)[:4] == ["records", "codec", "encoding", "dictionary"]
     text = pydoc.render_doc(Tree, renderer=pydoc.plaintext)

@@ -51,7 +51,7 @@ def test_numbers_have_their_order_in_tuples(pairs, first):
     assert list(CACHE.prefix((first,))) == [pair for pair in expected if pair[0] == first]
 
 
-def test_numbers_come_back_as_they_are():
+def test_numbers_come_back_unchanged():
     CACHE.clear()
     for number in [0.5, -0.5, 1e300, -1e300, 5e-324, -5e-324, math.inf, -math.inf, 2**100, -(2**100), 1.5, 2**53 + 1, -255.5]:
         CACHE[number] = number

@@ -57,7 +57,7 @@ def test_what_has_keys_is_a_mapping():
     [(5, TypeError), ([5], TypeError), ([(b"a",)], ValueError), ([(b"a", b"b", b"c")], ValueError), ([("a", b"b")], TypeError),
      ({b"a": 1}, TypeError), ({b"a": None}, TypeError), ([b"a"], ValueError), ({b"a": [1, 2]}, TypeError)],
 )
-def test_what_are_no_records_is_refused(records, error):
+def test_rejects_invalid_records(records, error):
     with pytest.raises(error):
         Tree(records)
 
@@ -252,7 +252,7 @@ def test_limits_are_errors_of_their_own(tree):
      ({"encoding": 5}, TypeError), ({"encoding": ("utf-8",)}, InvalidOption), ({"encodings": None}, TypeError),
      ({"dictionary_bytes": 1}, InvalidOption), ({"background_threads": 1000}, InvalidOption)],
 )
-def test_options_say_what_is_wrong(options, error):
+def test_option_errors_have_a_message(options, error):
     with pytest.raises(error) as raised:
         Tree(**options)
     assert str(raised.value)

@@ -140,7 +140,7 @@ def test_equal_arguments_are_one_call(cache):
         assert one == other and function.cache_key(one) == function.cache_key(other)
 
 
-def test_words_are_told_from_values(cache):
+def test_distinguishes_keyword_arguments_from_values(cache):
     function, calls = counted(cache)
     ways = [dict(a=1), {"a": 1, "z": 2}, {"a": 1, "z,y": 2}, {"a": 1, "z=2,y": 2}, {"a": 1, "z": 2, "y": 2}, {"a": "1", "z": 2}, {"a": 1, "é": 2}, {"a": 1, "z": {"y": 2}}]
     for words in ways:
@@ -208,7 +208,7 @@ def nameless_zone():
      enumeration(1).X, enumeration(1), collections.OrderedDict(), bytearray(b"1"), lambda: 1],
     ids=lambda argument: type(argument).__name__,
 )
-def test_what_cannot_be_told_apart_is_refused(cache, argument):
+def test_rejects_arguments_that_cannot_be_distinguished(cache, argument):
     function, calls = counted(cache)
     for wrapped in [argument, [argument], {1: argument}]:
         with pytest.raises(TypeError, match="key="):
@@ -219,7 +219,7 @@ def test_what_cannot_be_told_apart_is_refused(cache, argument):
 
 
 @pytest.mark.skipif(not any((pathlib.Path(folder) / "UTC").exists() for folder in zoneinfo.TZPATH), reason="this system has no time zones")
-def test_a_zone_that_says_another_name_is_refused(cache):
+def test_a_zone_with_another_name_is_refused(cache):
     function, _ = counted(cache)
     with pytest.raises(TypeError, match="key="):
         function(MIDNIGHT.replace(tzinfo=nameless_zone()))
@@ -286,7 +286,7 @@ def test_what_has_no_name_is_refused(cache, function):
         cache.memoize(function)
 
 
-def test_what_is_given_a_name_is_taken(cache):
+def test_accepts_functions_with_a_name_argument(cache):
     assert [cache.memoize(times(n), name=f"times {n}")(10) for n in (2, 3)] == [20, 30]
     assert cache.memoize(lambda x: x - 1, name="dec")(0) == -1
     assert cache.memoize(Thing.of_class, name="of")() == "Thing"
@@ -467,7 +467,7 @@ def test_coroutine_functions(cache):
         asyncio.run(slow())
 
 
-def test_what_cannot_be_memoized_is_told(cache):
+def test_rejects_functions_that_cannot_be_memoized(cache):
     def generator():
         yield 1
 

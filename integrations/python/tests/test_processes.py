@@ -32,7 +32,7 @@ def use(tree):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_forked_child_is_told():
+def test_a_forked_child_gets_an_exception():
     tree = Tree(RECORDS, background_threads=1)
     iterator = iter(tree)
     next(iterator)
@@ -61,7 +61,7 @@ def child_of_multiprocessing(tree, results):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_multiprocessing_by_fork_is_told():
+def test_reports_multiprocessing_by_fork():
     context = multiprocessing.get_context("fork")
     results = context.Queue()
     process = context.Process(target=child_of_multiprocessing, args=(Tree(RECORDS), results))
@@ -251,9 +251,9 @@ except ImportError as error:
 interpreter = interpreters.create()
 print(interpreters.run_string(interpreter, code) or "")
 """
-    said = run_python(script)
-    assert "refused" in said
-    assert "went well" not in said
+    output = run_python(script)
+    assert "refused" in output
+    assert "went well" not in output
 
 
 def test_a_signal_ends_a_long_update(run_python):

@@ -70,7 +70,7 @@ def test_a_package_that_is_missing_is_named(monkeypatch, method, package):
         getattr(load_results(DATA / "eval"), method)()
 
 
-def test_what_is_no_table_is_told(tmp_path):
+def test_reports_missing_and_malformed_tables(tmp_path):
     with pytest.raises(FileNotFoundError, match="mrc, over_time, summary"):
         load_results(DATA / "cache", "no such")
     with pytest.raises(FileNotFoundError, match="none"):

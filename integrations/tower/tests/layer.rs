@@ -213,7 +213,7 @@ async fn a_stale_response_is_validated() {
 }
 
 #[tokio::test]
-async fn a_sender_who_has_the_response_gets_no_body() {
+async fn a_conditional_request_of_a_known_response_gets_no_body() {
     let cached = Cached::new(
         |layer| layer,
         |_, _| {
@@ -295,17 +295,17 @@ async fn what_may_not_be_stored_is_not() {
             &[("cache-control", "max-age=60"), ("cache-control", "max-age=30")],
         ),
     ];
-    for (asks, status, answers) in cases {
+    for (conditions, status, answers) in cases {
         let cached = Cached::new(
             |layer| layer,
             move |_, call| response(*status, answers, format!("{call}")),
         );
         for call in 0..3 {
-            let seen = cached.get(asks).await;
+            let seen = cached.get(conditions).await;
             assert_eq!(
                 (seen.status, seen.body),
                 (*status, call.to_string()),
-                "{asks:?} {answers:?}"
+                "{conditions:?} {answers:?}"
             );
             assert!(!seen.did.contains("stored"), "{}", seen.did);
         }
@@ -321,13 +321,13 @@ async fn what_may_not_be_stored_is_not() {
             response(200, &answers, format!("{call}"))
         },
     );
-    let asks = [
+    let conditions = [
         ("authorization", "Basic secret"),
         ("cookie", "id=secret"),
         ("x-other", "secret"),
     ];
-    assert_eq!(cached.get(&asks).await.body, "0");
-    assert_eq!(cached.get(&asks).await.body, "0");
+    assert_eq!(cached.get(&conditions).await.body, "0");
+    assert_eq!(cached.get(&conditions).await.body, "0");
     assert_eq!(cached.get(&[("cookie", "id=other")]).await.body, "1");
     let records: Vec<_> = cached.cache.range(..).map(Result::unwrap).collect();
     assert_eq!(records.len(), 3);
@@ -815,7 +815,7 @@ async fn a_request_that_is_dropped_leaves_the_others_to_fetch() {
 }
 
 #[tokio::test]
-async fn what_is_only_wanted_from_the_cache_asks_nobody() {
+async fn only_if_cached_does_not_call_the_service() {
     let cached = Cached::new(
         |layer| layer,
         |_, call| {

@@ -64,7 +64,7 @@ def saving(table, kind, settings, options):
             for _ in range(3):
                 server.kill()
                 server.start(seconds=300)
-                times.append(float(re.findall(rb"DB loaded from disk: ([0-9.]+) seconds", server.said())[-1]))
+                times.append(float(re.findall(rb"DB loaded from disk: ([0-9.]+) seconds", server.logged())[-1]))
             loads[which] = sorted(times)[1]
             copies[which] = {(what, share): [] for what in ("BGSAVE", "BGREWRITEAOF") for share in SHARES}
             for turn in range(options.saves):

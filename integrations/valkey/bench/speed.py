@@ -54,10 +54,10 @@ def throughput(table, kind, settings, options):
         for clients, pipeline, bar in ((50, 1, 0.9), (50, 16, 0.6)):
             measured = by_turns(server, twins(options.fields, clients=clients, pipeline=pipeline), options.seconds, options.turns, values)
             native, ours = (median(measured[which], "rate") for which in ("native", "ours"))
-            said = "; ".join(f"{which}: p50 {median(measured[which], 'read_p50'):.0f} us, p99 {median(measured[which], 'read_p99'):.0f} us, "
+            latencies = "; ".join(f"{which}: p50 {median(measured[which], 'read_p50'):.0f} us, p99 {median(measured[which], 'read_p99'):.0f} us, "
                              f"{limited_by(measured[which])}" for which in measured)
             table.add(f"HGET, {clients} clients" + (f", pipeline of {pipeline}" if pipeline > 1 else "") + ", operations/s", native, ours,
-                      ours / native, bar, least=True, notes=said)
+                      ours / native, bar, least=True, notes=latencies)
         mixed(table, server, values, options)
     finally:
         server.remove()

@@ -13,8 +13,8 @@ class Table:
         """A figure and its bar: the most it may be, or with `least` the least. A row without a bar is for
         information."""
         verdict = "" if bar is None or figure is None else "reached" if (figure >= bar if least else figure <= bar) else "NOT REACHED"
-        said = "" if bar is None else f"{'>=' if least else '<='} {f'{bar:,}' if isinstance(bar, int) else f'{bar:g}'}"
-        row = [what, _text(native), _text(ours), _text(figure), said, verdict, notes]
+        bound = "" if bar is None else f"{'>=' if least else '<='} {f'{bar:,}' if isinstance(bar, int) else f'{bar:g}'}"
+        row = [what, _text(native), _text(ours), _text(figure), bound, verdict, notes]
         self.rows.append(row)
         with open(self.path, "a", encoding="utf-8") as file:
             file.write("\t".join(row) + "\n")

@@ -68,7 +68,7 @@ def measure(kind, fill, shape, mine, values, options, log):
         return {"bytes": taken / size, "taken": taken, "rate": alone["rate"], "piped": piped["rate"], "p50": alone["read_p50"], "p99": alone["read_p99"],
                 "size": size}
     finally:
-        log.write(server.said().decode(errors="replace"))
+        log.write(server.logged().decode(errors="replace"))
         server.remove()
 
 

@@ -103,32 +103,32 @@ class ClusterClient:
     def __call__(self, *command, key=None, wait=None):
         """The reply, and with `wait` the number of replicas that acknowledged it within that many milliseconds."""
         slot = slot_of(key if key is not None else command[1])
-        port, asking, deadline = self.owners.get(slot), False, time.monotonic() + self.patience
+        port, sends_asking, deadline = self.owners.get(slot), False, time.monotonic() + self.patience
         last = None
         while time.monotonic() < deadline:
             port = port or self.cluster.running()[0].port
             try:
                 client = self._client(port)
-                if asking:
+                if sends_asking:
                     client("ASKING")
                 reply = client.request(*command)
                 if not is_error(reply):
-                    if not asking:
+                    if not sends_asking:
                         self.owners[slot] = port
                     acknowledged = client.request("WAIT", 1, wait) if wait else 0
                     return (reply, acknowledged if isinstance(acknowledged, int) else 0) if wait else reply
             except (OSError, ReplyError) as failure:
                 # A write of unknown outcome is not reported as done; it is sent again.
-                last, asking = failure, False
+                last, sends_asking = failure, False
                 self._forget(port)
                 port = None
                 time.sleep(0.05)
                 continue
-            last, asking = reply, False
+            last, sends_asking = reply, False
             word, *rest = reply.value.split(b" ")
             if word in (b"MOVED", b"ASK"):
                 port = int(rest[1].rsplit(b":", 1)[1])
-                asking = word == b"ASK"
+                sends_asking = word == b"ASK"
             elif word in LATER:
                 time.sleep(0.02)
                 port = None if word == b"READONLY" else port

@@ -18,7 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(INTEGRATION))
 # Runs native commands instead of the module's: a test that fails on the native type expects too much of the module.
 CONTROL = os.environ.get("LEAFPRESS_CONTROL") == "1"
 # What a server prints that has met a fault of its own or of a module.
-SAYS_FAULT = re.compile(rb"BUG REPORT START|ASSERTION FAILED|panicked at|=== .* MEMORY ERROR|Guru Meditation|crashed by signal")
+FAULT_PATTERN = re.compile(rb"BUG REPORT START|ASSERTION FAILED|panicked at|=== .* MEMORY ERROR|Guru Meditation|crashed by signal")
 
 
 def ours(name):
@@ -53,10 +53,10 @@ def _kind(name, wanted):
     binary = os.path.join(directory(), name, program)
     if not os.access(binary, os.X_OK):
         return Kind(name, binary, None, f"no {binary}")
-    said = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=10).stdout
-    found = re.search(r"v=(\d+)\.(\d+)\.(\d+)", said)
+    logged = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=10).stdout
+    found = re.search(r"v=(\d+)\.(\d+)\.(\d+)", logged)
     if not found or not found.group(0)[2:].startswith(wanted + "."):
-        return Kind(name, binary, None, f"{binary} is not of version {wanted}: {said.strip()}")
+        return Kind(name, binary, None, f"{binary} is not of version {wanted}: {logged.strip()}")
     return Kind(name, binary, tuple(map(int, found.groups())), "")
 
 
@@ -89,7 +89,7 @@ PARENT = os.getpid()
 
 def _die_with_parent():
     ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGKILL)
-    # It may have died before that was said.
+    # It may have died before that was logged.
     if os.getppid() != PARENT:
         os._exit(1)
 
@@ -127,10 +127,10 @@ class Server:
                                                 stderr=log, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_die_with_parent)
             if self._wait_until_it_answers(seconds):
                 return self
-            said = self.said()[began:]
+            logged = self.logged()[began:]
             self.kill()
-            if b"Address already in use" not in said or attempt == 4:
-                raise RuntimeError(f"{self.kind} did not start:\n{said[-3000:].decode(errors='replace')}")
+            if b"Address already in use" not in logged or attempt == 4:
+                raise RuntimeError(f"{self.kind} did not start:\n{logged[-3000:].decode(errors='replace')}")
             self.port = None if "cluster-enabled" not in self.settings else free_port()
         raise RuntimeError("unreachable")
 
@@ -163,7 +163,7 @@ class Server:
         self.clients.append(client)
         return client
 
-    def said(self):
+    def logged(self):
         with open(self.log, "rb") as file:
             return file.read()
 
@@ -172,11 +172,11 @@ class Server:
 
     def faults(self):
         """What it has printed of a fault, or why it is gone; empty if it runs and is well."""
-        said = self.said() if os.path.exists(self.log) else b""
-        if found := SAYS_FAULT.search(said):
-            return said[max(0, found.start() - 200):found.start() + 6000].decode(errors="replace")
+        logged = self.logged() if os.path.exists(self.log) else b""
+        if found := FAULT_PATTERN.search(logged):
+            return logged[max(0, found.start() - 200):found.start() + 6000].decode(errors="replace")
         if self.process and self.process.poll() not in (None, 0, -signal.SIGKILL):
-            return f"{self.kind} ended with {self.process.returncode}:\n" + said[-3000:].decode(errors="replace")
+            return f"{self.kind} ended with {self.process.returncode}:\n" + logged[-3000:].decode(errors="replace")
         return ""
 
     def resident(self, most=False):

@@ -1,4 +1,4 @@
-"""What the tests share: servers of each version that there is, the time they may take, and what is said of those that
+"""What the tests share: servers of each version that there is, the time they may take, and what is reported of those that
 are missing.
 
 LEAFPRESS_CONTROL=1 runs the native commands instead of ours, which shows that a test expects nothing that the native
@@ -76,7 +76,7 @@ def pytest_runtest_makereport(item, call):
     if report.failed:
         for server in servers.RUNNING:
             if os.path.exists(server.log):
-                report.sections.append((f"{server.kind} on port {server.port}", server.said()[-1200:].decode(errors="replace")))
+                report.sections.append((f"{server.kind} on port {server.port}", server.logged()[-1200:].decode(errors="replace")))
 
 
 def pytest_terminal_summary(terminalreporter):

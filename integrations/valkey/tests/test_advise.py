@@ -141,7 +141,7 @@ def test_a_sample_costs_the_server_little(start, tmp_path):
     assert spent < 0.08 * took + 0.2
 
 
-def test_users_who_may_not_read_are_told_what_they_lack(start):
+def test_reports_permissions_that_users_lack(start):
     server = start()
     client = server.client()
     client.load(commands(False, 100, 10))

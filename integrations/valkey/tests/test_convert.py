@@ -143,8 +143,8 @@ def test_what_is_not_converted(server, client):
     assert now["last-error"].split(b": ")[0] in (b"wide", b"heavy", b"long", b"long field\n"), now
     assert [name for name in ("wide", "heavy", "long", "long field\n", "fine") if is_compressed(client, name)] == ["fine"]
     assert not is_compressed(client, "counter") and client("PFCOUNT", "counter") == 2
-    said = server.said().decode(errors="replace")
-    assert all(f"not converted: {name}" in said for name in ("wide", "heavy", "long: ", "long field : ")), said[-2000:]
+    logged = server.logged().decode(errors="replace")
+    assert all(f"not converted: {name}" in logged for name in ("wide", "heavy", "long: ", "long field : ")), logged[-2000:]
     for _ in range(2):
         client("LP.CONVERT", "IMPORT", "MAXFIELDS", 2000, "MAXBYTES", 200_000)
         now = ended(client)

@@ -106,7 +106,7 @@ def test_random_fields_are_spread(client):
     assert len(set(client(ours("HRANDFIELD"), "m", -400))) == 8
 
 
-def test_floats_beside_native_ones(client):
+def test_floats_compared_with_native_ones(client):
     """Sums of floats reply what the native command replies, digit by digit."""
     steps = ["0.1", "0.2", "1e-7", "-3.33", "1e17", "-1e17", "0.000001", "123456789.987654321", "1.5e300", "-1.5e300", "5e-320"]
     compare(client, [["HINCRBYFLOAT", Key("m"), "f", step] for step in steps])
@@ -127,7 +127,7 @@ def test_values_of_every_size(client):
             assert client(ours("HSTRLEN"), "m", b"%d" % size) == client(ours("STRLEN"), "s") == size
 
 
-def test_resp3_tells_maps(server):
+def test_resp3_returns_maps(server):
     with server.client(3) as client:
         client(ours("HSET"), "m", "a", "1", "b", "2")
         reply = client(ours("HGETALL"), "m")

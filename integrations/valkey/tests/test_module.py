@@ -92,8 +92,8 @@ def test_a_wrong_setting_at_the_start(kind):
         try:
             with pytest.raises(RuntimeError):
                 server.start(seconds=10)
-            said = server.said()
-            assert not servers.SAYS_FAULT.search(said), said.decode(errors="replace")
+            logged = server.logged()
+            assert not servers.FAULT_PATTERN.search(logged), logged.decode(errors="replace")
         finally:
             server.remove()
 
@@ -295,10 +295,10 @@ def check_that_it_ends(server, command, most_looks):
     that the number of its looks says how far it went."""
     with server.client() as client, server.client(timeout=60) as other:
         other("CONFIG", "RESETSTAT")
-        ended = server.said().count(b"scheduled to be closed ASAP")
+        ended = server.logged().count(b"scheduled to be closed ASAP")
         client.socket.sendall(pack(command))
         assert other("PING") == Reply("status", b"PONG")
-        until(lambda: server.said().count(b"scheduled to be closed ASAP") > ended, 60, "the client's end")
+        until(lambda: server.logged().count(b"scheduled to be closed ASAP") > ended, 60, "the client's end")
         stats = until(lambda: {name.lower(): value for name, value in info(other, "commandstats").items() if command[0].lower() in name.lower()
                                or "client|list" in name}, 60, "the command's end")
         looks = dict(part.split("=") for part in stats.get("cmdstat_client|list", "calls=0").split(","))["calls"]

@@ -22,7 +22,7 @@ def error_text(reply):
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
-def test_ranges_beside_a_sorted_set(server, protocol):
+def test_ranges_compared_with_a_sorted_set(server, protocol):
     client = server.client(protocol)
 
     @given(fields=st.lists(FIELDS, min_size=0, max_size=12), low=BOUNDS, high=BOUNDS, backwards=st.booleans(), limit=LIMITS)

@@ -58,7 +58,7 @@ def test_a_million_random_commands(start):
     random_commands(start, 1_000_000)
 
 
-def test_digests_tell_differences(start):
+def test_digests_differ_for_different_data(start):
     """A digest that is equal for unequal data would prove nothing."""
     server = start()
     with server.client() as client:

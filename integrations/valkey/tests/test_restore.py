@@ -9,7 +9,7 @@ from conftest import CONTROL, ours
 from crc64 import checked
 from filling import contents, random_writes, write
 from resp import info, is_error
-from servers import SAYS_FAULT, Client
+from servers import FAULT_PATTERN, Client
 
 pytestmark = pytest.mark.skipif(CONTROL, reason="about our payloads")
 
@@ -174,8 +174,8 @@ def test_spoiled_files(start):
         except RuntimeError:
             refused += 1
             assert server.process.returncode in (0, 1), f"seed {seed}: ended with {server.process.returncode}"
-        said = server.said()
-        assert not SAYS_FAULT.search(said), f"seed {seed}: {said[-2000:].decode(errors='replace')}"
+        logged = server.logged()
+        assert not FAULT_PATTERN.search(logged), f"seed {seed}: {logged[-2000:].decode(errors='replace')}"
         server.process = None
     assert refused, f"seed {seed}: {loaded} loaded"
     with open(path, "wb") as file:

@@ -51,7 +51,7 @@ def test_a_cursor_is_valid_after_a_restart_and_on_a_replica(start):
     assert first[::2] + rest_of(client, "m", cursor, "COUNT", 1000) == names
 
 
-def test_a_cursor_of_another_key_says_nothing(client):
+def test_a_cursor_of_another_key_reveals_nothing(client):
     """The fields of one's own key that are returned do not depend on where the other's scan stands."""
     fill(client, "secret", 2000)
     cursor = client("LP.HSCAN", "secret", 0, "COUNT", 777)[0]

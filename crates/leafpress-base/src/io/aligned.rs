@@ -40,7 +40,7 @@ mod tests {
     use super::AlignedBuffer;
 
     #[test]
-    fn is_aligned_and_as_long_as_asked() {
+    fn is_aligned_and_has_the_requested_length() {
         for alignment in [1, 4, 512, 4096, 65536] {
             for len in [1, 511, 4096, 1 << 20] {
                 let mut buffer = AlignedBuffer::new(len, alignment).unwrap();

@@ -92,7 +92,7 @@ mod tests {
 
     /// The guessed alignment works, also for an empty file.
     #[test]
-    fn a_guess_is_no_less_than_what_the_kernel_states() {
+    fn a_guessed_alignment_is_at_least_the_kernels() {
         // The directory of the executable is likely to be on a disk.
         let directory = std::env::current_exe().unwrap().parent().unwrap().to_owned();
         for len in [0, 1 << 16] {

@@ -122,13 +122,14 @@ impl Heap {
     /// Shortens a block in place, if it is a mapping of its own and stays one; returns whether it did.
     ///
     /// # Safety
-    /// `block` came from `allocate(asked)` of this heap with this part, and what is behind its first `shorter` bytes is
+    /// `block` came from `allocate(requested_bytes)` of this heap with this part, and what is behind its first
+    /// `shorter` bytes is
     /// not used again.
-    pub unsafe fn shorten(&self, block: NonNull<u8>, asked: usize, shorter: usize, part: u8) -> bool {
+    pub unsafe fn shorten(&self, block: NonNull<u8>, requested_bytes: usize, shorter: usize, part: u8) -> bool {
         if part != MAPPED || shorter < SYSTEM_BYTES {
             return false;
         }
-        let (kept, all) = (mapped_bytes(shorter), mapped_bytes(asked));
+        let (kept, all) = (mapped_bytes(shorter), mapped_bytes(requested_bytes));
         // SAFETY: the caller gives up what is behind `shorter` bytes of the mapping, and both lengths are whole pages.
         unsafe { unmap(block.add(kept), all - kept) };
         true
@@ -183,12 +184,12 @@ impl Heap {
     /// Frees a block.
     ///
     /// # Safety
-    /// `block` came from `allocate(asked)` of this heap with this part, and is not used again.
-    pub unsafe fn free(&self, block: NonNull<u8>, asked: usize, part: u8) {
-        let Some(layout) = layout(asked) else { return };
+    /// `block` came from `allocate(requested_bytes)` of this heap with this part, and is not used again.
+    pub unsafe fn free(&self, block: NonNull<u8>, requested_bytes: usize, part: u8) {
+        let Some(layout) = layout(requested_bytes) else { return };
         match part {
             // SAFETY: the caller gives up the block, which is a mapping of this length.
-            MAPPED => return unsafe { unmap(block, mapped_bytes(asked)) },
+            MAPPED => return unsafe { unmap(block, mapped_bytes(requested_bytes)) },
             // SAFETY: the caller gives up the block, which the system allocator returned for this layout.
             SYSTEM => return unsafe { System.dealloc(block.as_ptr(), layout) },
             _ => {}
@@ -196,13 +197,13 @@ impl Heap {
         let is_own = self.own_part() == part;
         let Some(made) = self.part(part) else { return };
         // SAFETY: the caller gives up the block, which is a node's and therefore begins with a header.
-        if !is_own && !unsafe { made.remote_frees.add(block, asked) } {
+        if !is_own && !unsafe { made.remote_frees.add(block, requested_bytes) } {
             return;
         }
         let mut room = made.lock();
         if is_own {
             // SAFETY: the block came from this part (`part` is the caller's promise) and is not used again.
-            unsafe { room.free(block, asked) };
+            unsafe { room.free(block, requested_bytes) };
         }
         let has_too_much = if usize::from(part) < PARTS {
             room.peak >= MIN_RETURN_BYTES && room.has_left_its_peak()

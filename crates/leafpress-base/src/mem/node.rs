@@ -34,7 +34,7 @@ pub struct NodeHeader {
     /// field.
     pub memory_or_next: AtomicPtr<()>,
     /// Requested bytes.
-    pub asked: u32,
+    pub requested_bytes: u32,
     /// The kind of the node.
     pub kind: Kind,
     /// The part of the heap that the node was allocated from.
@@ -48,18 +48,18 @@ impl NodeHeader {
     }
 
     /// Returns the requested bytes, including the header.
-    pub fn asked(&self) -> usize {
-        self.asked as usize
+    pub fn requested_bytes(&self) -> usize {
+        self.requested_bytes as usize
     }
 
     /// Returns the cache lines that the node takes in its heap.
     pub fn lines(&self) -> usize {
-        heap::held_bytes(self.asked()).div_ceil(LINE_BYTES)
+        heap::held_bytes(self.requested_bytes()).div_ceil(LINE_BYTES)
     }
 
     /// Returns the bytes that the node takes in its heap.
     pub fn held(&self) -> i64 {
-        heap::held_bytes(self.asked()) as i64
+        heap::held_bytes(self.requested_bytes()) as i64
     }
 
     /// Sets the next node of a retired node's list.

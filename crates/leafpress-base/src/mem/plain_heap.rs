@@ -49,8 +49,8 @@ pub fn can_be_moved(_bytes: usize) -> bool {
 
 /// Estimates the bytes held by a block. The allocator is unknown here: the estimate is glibc's rule (an eight-byte
 /// chunk header), in steps of the blocks' alignment.
-pub fn held_bytes(asked: usize) -> usize {
-    (asked + 8).next_multiple_of(LINE_BYTES)
+pub fn held_bytes(requested_bytes: usize) -> usize {
+    (requested_bytes + 8).next_multiple_of(LINE_BYTES)
 }
 
 impl Heap {
@@ -64,13 +64,13 @@ impl Heap {
     /// Frees a block.
     ///
     /// # Safety
-    /// `block` came from `allocate(asked)` and is not used again.
-    pub unsafe fn free(&self, block: NonNull<u8>, asked: usize, _part: u8) {
-        if let Some(layout) = layout(asked) {
+    /// `block` came from `allocate(requested_bytes)` and is not used again.
+    pub unsafe fn free(&self, block: NonNull<u8>, requested_bytes: usize, _part: u8) {
+        if let Some(layout) = layout(requested_bytes) {
             #[cfg(shuttle)]
             {
-                // SAFETY: the block has `asked` bytes, and the caller guarantees that nothing else uses it.
-                unsafe { block.as_ptr().write_bytes(0xdd, asked) };
+                // SAFETY: the block has `requested_bytes` bytes, and the caller guarantees that nothing else uses it.
+                unsafe { block.as_ptr().write_bytes(0xdd, requested_bytes) };
                 let block = block.as_ptr().expose_provenance();
                 self.freed
                     .lock()
@@ -88,8 +88,8 @@ impl Heap {
     /// Does nothing and returns false: blocks keep their lengths.
     ///
     /// # Safety
-    /// `block` came from `allocate(asked)`.
-    pub unsafe fn shorten(&self, _block: NonNull<u8>, _asked: usize, _shorter: usize, _part: u8) -> bool {
+    /// `block` came from `allocate(requested_bytes)`.
+    pub unsafe fn shorten(&self, _block: NonNull<u8>, _requested_bytes: usize, _shorter: usize, _part: u8) -> bool {
         false
     }
 

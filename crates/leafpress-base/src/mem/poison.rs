@@ -39,10 +39,10 @@ pub struct Quarantine {
 unsafe impl Send for Quarantine {}
 
 impl Quarantine {
-    pub fn add(&mut self, block: NonNull<u8>, asked: usize) {
-        poison(block, asked);
-        self.bytes += asked;
-        self.blocks.push_back((block, asked));
+    pub fn add(&mut self, block: NonNull<u8>, requested_bytes: usize) {
+        poison(block, requested_bytes);
+        self.bytes += requested_bytes;
+        self.blocks.push_back((block, requested_bytes));
     }
 
     /// Returns the oldest block, unpoisoned, if the quarantine holds too many bytes.
@@ -50,9 +50,9 @@ impl Quarantine {
         if self.bytes <= KEPT_BYTES {
             return None;
         }
-        let (block, asked) = self.blocks.pop_front()?;
-        self.bytes -= asked;
-        unpoison(block, asked);
+        let (block, requested_bytes) = self.blocks.pop_front()?;
+        self.bytes -= requested_bytes;
+        unpoison(block, requested_bytes);
         Some(block)
     }
 }

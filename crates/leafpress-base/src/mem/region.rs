@@ -133,12 +133,12 @@ impl Region {
         for offset in (from..from + len).step_by(pages.len() * page) {
             let bytes = (from + len - offset).min(pages.len() * page);
             // SAFETY: the range lies in the mapping, and the vector has a byte for every page of it.
-            let asked = unsafe {
+            let status = unsafe {
                 let start = self.start().add(offset);
                 libc::mincore(start.as_ptr().cast(), bytes, pages.as_mut_ptr())
             };
             let in_memory = pages[..bytes / page].iter().filter(|&&state| state & 1 == 1).count();
-            resident += if asked == 0 { in_memory * page } else { bytes };
+            resident += if status == 0 { in_memory * page } else { bytes };
         }
         resident
     }

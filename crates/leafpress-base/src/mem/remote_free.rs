@@ -13,7 +13,7 @@ const MUCH_BYTES: usize = 64 << 10;
 /// Header written at the start of a block on the list.
 struct Link {
     next: *mut Link,
-    asked: usize,
+    requested_bytes: usize,
 }
 
 /// The list. Blocks are pushed one by one and taken all at once, so there is no ABA problem: no link is read that
@@ -26,21 +26,24 @@ pub struct RemoteFrees {
 }
 
 impl RemoteFrees {
-    /// Adds a block of `asked` bytes; returns true when the list has reached `MUCH_BYTES`.
+    /// Adds a block of `requested_bytes` bytes; returns true when the list has reached `MUCH_BYTES`.
     ///
     /// # Safety
     /// The block is a node's, begins with 16 bytes of header, and is owned by the caller.
-    pub unsafe fn add(&self, block: NonNull<u8>, asked: usize) -> bool {
-        let bytes = self.bytes.fetch_add(asked, Ordering::Relaxed) + asked;
+    pub unsafe fn add(&self, block: NonNull<u8>, requested_bytes: usize) -> bool {
+        let bytes = self.bytes.fetch_add(requested_bytes, Ordering::Relaxed) + requested_bytes;
         let link = block.cast::<Link>();
         // The link stays accessible until the block is taken.
         #[cfg(leafpress_asan)]
         // SAFETY: a node is longer than a link.
-        crate::mem::poison::poison(unsafe { block.add(size_of::<Link>()) }, asked - size_of::<Link>());
+        crate::mem::poison::poison(
+            unsafe { block.add(size_of::<Link>()) },
+            requested_bytes - size_of::<Link>(),
+        );
         let mut next = self.newest.load(Ordering::Relaxed);
         loop {
             // SAFETY: a node is long enough and aligned for a link, and the caller owns it until it is on the list.
-            unsafe { link.write(Link { next, asked }) };
+            unsafe { link.write(Link { next, requested_bytes }) };
             let added = self
                 .newest
                 .compare_exchange_weak(next, link.as_ptr(), Ordering::Release, Ordering::Relaxed);
@@ -78,8 +81,8 @@ impl Iterator for Taken {
         let link = self.0?;
         // SAFETY: taking the list made this the only owner of its links, each of which was written before it was
         // pushed.
-        let Link { next, asked } = unsafe { link.read() };
+        let Link { next, requested_bytes } = unsafe { link.read() };
         self.0 = NonNull::new(next);
-        Some((link.cast(), asked))
+        Some((link.cast(), requested_bytes))
     }
 }

@@ -167,7 +167,7 @@ impl NodeHeap {
         }
         let header = NodeHeader {
             memory_or_next: AtomicPtr::new(std::ptr::from_ref(self).cast_mut().cast()),
-            asked: bytes as u32,
+            requested_bytes: bytes as u32,
             kind,
             part,
         };
@@ -189,8 +189,11 @@ impl NodeHeap {
         unsafe {
             let header = node.cast::<NodeHeader>().as_ptr();
             let (kind, before) = ((*header).kind, (*header).held());
-            if self.heap.shorten(node, (*header).asked(), bytes, (*header).part) {
-                (*header).asked = bytes as u32;
+            if self
+                .heap
+                .shorten(node, (*header).requested_bytes(), bytes, (*header).part)
+            {
+                (*header).requested_bytes = bytes as u32;
                 self.count(kind as usize, 0, (*header).held() - before, 0);
                 return Ok(node);
             }
@@ -213,8 +216,8 @@ impl NodeHeap {
             let header = node.cast::<NodeHeader>().as_ref();
             let memory = &*header.memory_or_next.load(Ordering::Relaxed).cast::<NodeHeap>();
             memory.count(header.kind(), -1, -header.held(), 0);
-            let (asked, part) = (header.asked(), header.part);
-            memory.heap.free(node, asked, part);
+            let (requested_bytes, part) = (header.requested_bytes(), header.part);
+            memory.heap.free(node, requested_bytes, part);
         }
     }
 
@@ -324,9 +327,9 @@ impl NodeHeap {
             // allocation.
             unsafe {
                 let header = node.cast::<NodeHeader>().as_ref();
-                let (asked, part) = (header.asked(), header.part);
+                let (requested_bytes, part) = (header.requested_bytes(), header.part);
                 self.count(header.kind(), 0, 0, -header.held());
-                self.heap.free(node, asked, part);
+                self.heap.free(node, requested_bytes, part);
             }
         }
         waits_for

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_cache_had_before_the_sample_began_tells_nothing() {
+    fn ignores_records_cached_before_the_sample_began() {
         let mut shards = Shards::<1>::new(vec![100.0], 1.0, None);
         shards.read(mix(1), Some([10]));
         shards.read(mix(1), Some([10]));

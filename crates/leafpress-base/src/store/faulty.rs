@@ -337,8 +337,8 @@ impl<S: PageStore> PageStore for FaultyStore<S> {
             .into_iter()
             .map(|read| read.result.and_then(|()| self.shorten(read.page, read.into)))
             .collect();
-        let asked = reads.iter_mut().filter(|read| read.result.is_ok());
-        for (read, result) in asked.zip(results) {
+        let forwarded = reads.iter_mut().filter(|read| read.result.is_ok());
+        for (read, result) in forwarded.zip(results) {
             read.result = result;
         }
     }
@@ -374,8 +374,8 @@ impl<S: PageStore> PageStore for FaultyStore<S> {
             .collect();
         self.inner.write_batch(&mut passed);
         let results: Vec<_> = passed.into_iter().map(|write| write.result).collect();
-        let asked = writes.iter_mut().filter(|write| write.result.is_ok());
-        for (write, result) in asked.zip(results) {
+        let forwarded = writes.iter_mut().filter(|write| write.result.is_ok());
+        for (write, result) in forwarded.zip(results) {
             if result.is_ok() {
                 add(&self.counts.written_bytes, write.bytes.len() as u64);
             }

@@ -109,12 +109,12 @@ impl FileStore {
         let mut together: Vec<(usize, u64, Change)> = room_for(writes.len())?;
         let mut alone = room_for(writes.len())?;
         for (index, write) in writes.iter_mut().enumerate() {
-            let as_it_is = self
+            let takes_unchanged = self
                 .method
                 .direct
                 .as_ref()
                 .is_none_or(|direct| direct.takes(write.bytes));
-            if !as_it_is {
+            if !takes_unchanged {
                 alone.push(index);
                 continue;
             }

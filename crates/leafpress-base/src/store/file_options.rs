@@ -159,9 +159,9 @@ impl FileOptions {
         let is_device = file.metadata()?.file_type().is_block_device();
         let (direct, buffered_because) = match self.direct {
             AutoOnOff::Off => (None, String::from("direct I/O is off")),
-            asked => match Direct::open(&path, &file, page_bytes, !self.read_only) {
+            choice => match Direct::open(&path, &file, page_bytes, !self.read_only) {
                 Ok(direct) => (Some(direct), String::new()),
-                Err(reason) if asked == AutoOnOff::On => return Err(unsupported("direct I/O", &reason)),
+                Err(reason) if choice == AutoOnOff::On => return Err(unsupported("direct I/O", &reason)),
                 Err(reason) => (None, format!("no direct I/O: {reason}")),
             },
         };
@@ -173,9 +173,9 @@ impl FileOptions {
         let end = file.seek(SeekFrom::End(0))?;
         let (rings, plain_because) = match self.io_uring {
             AutoOnOff::Off => (None, String::from("io_uring is off")),
-            asked => match Rings::open() {
+            choice => match Rings::open() {
                 Ok(rings) => (Some(rings), String::new()),
-                Err(e) if asked == AutoOnOff::On => return Err(unsupported("io_uring", &e.to_string())),
+                Err(e) if choice == AutoOnOff::On => return Err(unsupported("io_uring", &e.to_string())),
                 Err(e) => (None, format!("no io_uring: {e}")),
             },
         };

@@ -39,7 +39,7 @@ pub struct Health {
     panics: AtomicU64,
     ended: AtomicU64,
     /// Message of the last panic.
-    said: Mutex<String>,
+    last_message: Mutex<String>,
 }
 
 impl Health {
@@ -55,9 +55,10 @@ impl Health {
 
     /// Returns why background work is not done any more, if a thread has ended.
     pub fn failure(&self) -> Option<String> {
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        (self.ended() > 0)
-            .then(|| format!("a background thread ended after {MAX_PANICS_IN_A_ROW} panics in a row, the last: {said}"))
+        let last_message = self.last_message.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.ended() > 0).then(|| {
+            format!("a background thread ended after {MAX_PANICS_IN_A_ROW} panics in a row, the last: {last_message}")
+        })
     }
 
     /// Does a piece of work that others wait for. A panic is recorded before they can observe the end of the work.
@@ -84,20 +85,20 @@ impl Health {
             return;
         }
         self.panics.fetch_add(1, Relaxed);
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last_message = self.last_message.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(text) = panic.downcast_ref::<&str>() {
-            (*text).clone_into(&mut said);
+            (*text).clone_into(&mut last_message);
         } else if let Some(text) = panic.downcast_ref::<String>() {
-            said.clone_from(text);
+            last_message.clone_from(text);
         } else {
-            "no message".clone_into(&mut said);
+            "no message".clone_into(&mut last_message);
             // The payload's destructor might panic.
             std::mem::forget(panic);
         }
         #[cfg(feature = "tracing")]
         {
-            let reason = said.clone();
-            drop(said);
+            let reason = last_message.clone();
+            drop(last_message);
             // A panic in the subscriber must not end the thread.
             let _ = catch_unwind(AssertUnwindSafe(|| {
                 warn_event!(thread = threads::current_name(), reason, "background work panicked");

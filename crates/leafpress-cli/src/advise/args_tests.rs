@@ -35,7 +35,7 @@ fn refused(words: &str, expected: &[&str]) {
 }
 
 #[test]
-fn what_is_not_said_has_defaults() {
+fn unset_options_have_defaults() {
     let options = options("sample --device /mnt");
     assert_eq!(options.device, DeviceSource::Probe("/mnt".into()));
     assert_eq!((options.data_bytes, options.memory_bytes), (None, None));
@@ -48,7 +48,7 @@ fn what_is_not_said_has_defaults() {
 }
 
 #[test]
-fn sizes_and_laws_mean_what_they_say() {
+fn parses_sizes_and_distributions() {
     let options =
         options("a b --device-us 110 --memory 15GB --data 200GiB --access hotset:10:90 -c lz4,zstd:3 --page-bytes 16K");
     assert_eq!(
@@ -72,7 +72,7 @@ fn verifying_takes_codecs_or_none() {
 }
 
 #[test]
-fn what_is_out_of_bounds_is_told() {
+fn reports_arguments_out_of_bounds() {
     refused("a", &["--device"]);
     refused("--device-us 110", &["SAMPLE"]);
     refused("a --device-us -1", &["device-us", "-1"]);

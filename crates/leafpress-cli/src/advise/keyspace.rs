@@ -92,7 +92,7 @@ pub fn run(args: &AdviseArgs, url: &str) -> Result<(), Failure> {
     let survey = keyspace::run(&options, &cancel, &mut |event| {
         if !args.quiet {
             bar.advance(event.share);
-            bar.say(event.what);
+            bar.set_text(event.what);
         }
     });
     bar.finish();

@@ -1,5 +1,5 @@
-//! `leafpress advise`: runs the suite, the device probe and the model, and prints a recommendation with its reasons. Of a
-//! trace of records (`records`) and of a running server (`keyspace`) it asks other parts of the laboratory.
+//! `leafpress advise`: runs the suite, the device probe and the model, and prints a recommendation with its reasons. Of
+//! a trace of records (`records`) and of a running server (`keyspace`) it asks other parts of the laboratory.
 
 mod args;
 mod keyspace;
@@ -87,7 +87,7 @@ fn advise(
     let parts = 1 + usize::from(verify.is_some());
     let show = |bar: &Bar, event: Event| {
         bar.advance(event.share);
-        bar.say(event.what);
+        bar.set_text(event.what);
     };
     if !args.quiet {
         bar.start(0, parts, "reading".into());

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_of_pages_is_refused_beside_it() {
+    fn rejects_page_options_together_with_a_trace() {
         for more in [
             "--device /mnt",
             "--distribution 20,80",

@@ -193,7 +193,7 @@ mod tests {
 
     /// A device, a pipe or a terminal is written into: `/dev/null` must not become a file.
     #[test]
-    fn what_is_no_file_is_written_into_and_stays() {
+    fn writes_into_a_pipe_without_replacing_it() {
         use std::os::unix::fs::FileTypeExt;
 
         let directory = tempfile::tempdir().unwrap();

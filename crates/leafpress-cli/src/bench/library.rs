@@ -25,8 +25,8 @@ pub fn open(path: &Path, options: &Options) -> Result<Box<dyn Index>, IndexError
     } else {
         path
     };
-    // SAFETY: the user named the library so that its code runs, and vouches for it (see `docs/commands/bench.md`). Keys and
-    // values have the lengths passed here.
+    // SAFETY: the user named the library so that its code runs, and vouches for it (see `docs/commands/bench.md`). Keys
+    // and values have the lengths passed here.
     let opened = unsafe { Library::open(path, &tree_options) };
     let wrapper = opened.map_err(|e| IndexError::new(e.to_string()))?;
     Ok(Box::new(Wrapped {

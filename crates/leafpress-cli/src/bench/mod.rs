@@ -31,7 +31,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     }
     check_libraries(&runs)?;
     for note in bench::check_values(runs.iter().copied()).map_err(|e| bad_input(&e))? {
-        output::tell(&note);
+        output::print_message(&note);
     }
     let files = Files::of(args)?;
     if let (Some(json), Some(html)) = (&files.json, &files.html)
@@ -40,7 +40,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         return Err(Failure::bad_input("--html: the same file as --json"));
     }
     for note in args.notes(&runs) {
-        output::tell(&note);
+        output::print_message(&note);
     }
     let cancel = interrupt::flag()?;
     match &plan {
@@ -111,7 +111,7 @@ fn one(options: &Options, layout: Layout, files: Files, cancel: &Arc<AtomicBool>
     let mut bar = Bar::new();
     let mut printed = Ok(());
     // With repetitions, the reported run is known only at the end.
-    let mut say = |bar: &Bar, text: &str| {
+    let mut print_above = |bar: &Bar, text: &str| {
         if !repeated && !text.is_empty() && printed.is_ok() {
             printed = bar.suspend(|| output::print(text));
         }
@@ -124,7 +124,7 @@ fn one(options: &Options, layout: Layout, files: Files, cancel: &Arc<AtomicBool>
         repeated_values: None,
         outcomes: Vec::new(),
     };
-    say(&bar, &as_it_comes(text::head(&so_far.environment, options)));
+    print_above(&bar, &as_it_comes(text::head(&so_far.environment, options)));
     let logs = directory_of_logs()?;
     let (log, launcher) = (
         logs.path().join("weigh.log"),
@@ -133,10 +133,10 @@ fn one(options: &Options, layout: Layout, files: Files, cancel: &Arc<AtomicBool>
     let mut weight = None;
     let result = bench::run(options, Some(open_library), cancel, &mut |event| match event {
         Event::Repetition(number) => bar.start(number, options.repeat, options.input.short_name()),
-        Event::LoadSkipped => say(&bar, &as_it_comes(text::LOAD_SKIPPED.into())),
-        Event::LoadStarted => say(&bar, &as_it_comes(text::LOAD_STARTED.into())),
-        Event::Loaded(load) => say(&bar, &as_it_comes(text::loaded(load))),
-        Event::Verified(_) => say(&bar, &as_it_comes(text::LOAD_VERIFIED.into())),
+        Event::LoadSkipped => print_above(&bar, &as_it_comes(text::LOAD_SKIPPED.into())),
+        Event::LoadStarted => print_above(&bar, &as_it_comes(text::LOAD_STARTED.into())),
+        Event::Loaded(load) => print_above(&bar, &as_it_comes(text::loaded(load))),
+        Event::Verified(_) => print_above(&bar, &as_it_comes(text::LOAD_VERIFIED.into())),
         // Before the index is dropped, which some wrappers do not survive.
         Event::Measured(outcome) => {
             // All repetitions load the same records.
@@ -150,9 +150,9 @@ fn one(options: &Options, layout: Layout, files: Files, cancel: &Arc<AtomicBool>
                     outcomes: vec![outcome],
                     ..so_far.clone()
                 };
-                say(&bar, &table(&of_one(report)));
+                print_above(&bar, &table(&of_one(report)));
             } else {
-                say(&bar, &(text::results(&outcome) + &text::extras(&so_far, &outcome)));
+                print_above(&bar, &(text::results(&outcome) + &text::extras(&so_far, &outcome)));
             }
         }
         Event::Progress(phase, done) => bar.advance(share(phase, done, options.skip_load)),
@@ -165,7 +165,10 @@ fn one(options: &Options, layout: Layout, files: Files, cancel: &Arc<AtomicBool>
     let comparison = of_one(measured);
     if !is_table {
         // The PiBench layout is for programs.
-        comparison.cautions().iter().for_each(|caution| output::tell(caution));
+        comparison
+            .cautions()
+            .iter()
+            .for_each(|caution| output::print_message(caution));
     }
     if repeated {
         printed = output::print(&match &comparison.lines[0].report {
@@ -174,13 +177,13 @@ fn one(options: &Options, layout: Layout, files: Files, cancel: &Arc<AtomicBool>
         });
     }
     files.write(&comparison)?;
-    tell_empty(&comparison);
+    report_empty_indexes(&comparison);
     judge(&comparison)?;
     printed
 }
 
 /// Warns about indexes in which nothing was found: they were not loaded.
-fn tell_empty(comparison: &Comparison) {
+fn report_empty_indexes(comparison: &Comparison) {
     const LOOK_FOR_RECORDS: [Operation; 4] = [Operation::Read, Operation::Update, Operation::Remove, Operation::Scan];
     for line in &comparison.lines {
         let outcomes = line.report.iter().flat_map(|report| &report.outcomes);
@@ -189,7 +192,7 @@ fn tell_empty(comparison: &Comparison) {
             (completed + counts.completed, succeeded + counts.succeeded)
         });
         if line.options.skip_load && completed > 0 && succeeded == 0 {
-            output::tell(&format!(
+            output::print_message(&format!(
                 "note: the index {} is empty: with --skip_load nothing is loaded, and none of {completed} operations found a record",
                 line.options.input
             ));
@@ -240,7 +243,7 @@ fn several(runs: &[Options], files: Files, cancel: &Arc<AtomicBool>) -> Result<(
     }
     let printed = output::print(&table(&comparison));
     files.write(&comparison)?;
-    tell_empty(&comparison);
+    report_empty_indexes(&comparison);
     judge(&comparison)?;
     printed
 }

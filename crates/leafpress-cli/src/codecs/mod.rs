@@ -202,12 +202,12 @@ fn table(lines: &[Line], args: &CodecsArgs, corpus: &Corpus) -> String {
     let verdicts = if verdicts.is_empty() { verdicts } else { verdicts + "\n" };
     let table = of_parts(HEADINGS, rows, 1, &[("", &[1, 2, 3, 4])]);
     let table = if table.is_empty() { table } else { table + "\n" };
-    let said = said(lines)
+    let availability_lines = availability_lines(lines)
         .iter()
         .map(|line| wrapped(line, "", "  "))
         .collect::<String>();
     let notes = notes(args, corpus).map(|note| wrapped(&note, "", "")).concat();
-    format!("{verdicts}{table}{said}\n{notes}")
+    format!("{verdicts}{table}{availability_lines}\n{notes}")
 }
 
 /// The codecs that compress best and are the fastest, by the suite's rule.
@@ -246,8 +246,8 @@ fn verdicts(lines: &[Line], args: &CodecsArgs) -> Vec<String> {
 }
 
 /// Implementation and self-test per codec, and why others are unavailable; codecs with the same text share a line.
-fn said(lines: &[Line]) -> Vec<String> {
-    let mut said: Vec<(Vec<&str>, String)> = Vec::new();
+fn availability_lines(lines: &[Line]) -> Vec<String> {
+    let mut availability_lines: Vec<(Vec<&str>, String)> = Vec::new();
     for line in lines {
         let what = match (&line.reason, line.self_test.as_deref()) {
             (Some(reason), _) => format!("not available: {reason}"),
@@ -259,12 +259,12 @@ fn said(lines: &[Line]) -> Vec<String> {
                 format!("{}, {test}", by.join(" of "))
             }
         };
-        match said.iter_mut().find(|(_, other)| *other == what) {
+        match availability_lines.iter_mut().find(|(_, other)| *other == what) {
             Some((codecs, _)) => codecs.push(&line.codec),
-            None => said.push((vec![&line.codec], what)),
+            None => availability_lines.push((vec![&line.codec], what)),
         }
     }
-    let lines = said.into_iter();
+    let lines = availability_lines.into_iter();
     lines
         .map(|(codecs, what)| format!("{}: {what}", codecs.join(", ")))
         .collect()

@@ -21,7 +21,7 @@ use crate::{interrupt, output};
 pub fn run(args: &EvalArgs) -> Result<(), Failure> {
     let settings = Settings::resolve(args, &|name| std::env::var_os(name), std::env::args_os())?;
     for note in &settings.notes {
-        output::tell(note);
+        output::print_message(note);
     }
     let out_dir = args.out.clone().unwrap_or_else(|| output::default_directory("eval"));
     let cancel = interrupt::flag()?;

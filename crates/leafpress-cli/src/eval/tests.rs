@@ -54,7 +54,7 @@ fn message(variables: &[(&str, &str)], flags: &[&str]) -> String {
 }
 
 #[test]
-fn nothing_given_is_the_default() {
+fn without_arguments_the_defaults_apply() {
     let defaults = EvalConfig {
         command_line: Some("leafpress".into()),
         ..EvalConfig::default()
@@ -73,10 +73,10 @@ fn nothing_given_is_the_default() {
 
 /// A default that the help names is what the flag's absence means.
 #[test]
-fn the_help_tells_the_defaults() {
+fn the_help_states_the_defaults() {
     use clap::CommandFactory;
 
-    let mut told = 0;
+    let mut stated = 0;
     for argument in Command::command().get_arguments() {
         let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
         let default = help.split_once("[default: ").and_then(|(_, rest)| rest.split_once(']'));
@@ -98,9 +98,9 @@ fn the_help_tells_the_defaults() {
             },
             "{flag} {word}"
         );
-        told += 1;
+        stated += 1;
     }
-    assert!(told > 15, "{told}");
+    assert!(stated > 15, "{stated}");
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn every_flag_sets_its_option() {
 }
 
 #[test]
-fn the_documents_sprint_sweep_sets_what_it_says() {
+fn the_documents_sprint_sweep_sets_its_options() {
     let set = config(
         &[
             ("RUN_IAA", "1"),
@@ -295,7 +295,7 @@ fn the_documents_sprint_sweep_sets_what_it_says() {
 }
 
 #[test]
-fn the_documents_single_runs_set_what_they_say() {
+fn the_documents_single_runs_set_their_options() {
     for (path, mode) in [("software", "fixed"), ("hardware", "dynamic")] {
         let set = config(
             &[
@@ -406,7 +406,7 @@ fn invalid_variables_are_named() {
 }
 
 #[test]
-fn bounds_are_blamed_on_who_set_them() {
+fn bounds_are_reported_by_the_variable_or_flag_that_set_them() {
     let zero = LabError::Option {
         option: "threads",
         reason: "0 is not between 1 and 1024".into(),
@@ -458,7 +458,7 @@ fn the_reproduction_has_variables_and_flags() {
 }
 
 #[test]
-fn an_absent_silesia_corpus_is_noted_unless_data_is_given() {
+fn notes_an_absent_silesia_corpus_unless_data_is_set() {
     let variables = [("BTREE_USE_SILESIA", "1")];
     let notes = resolve(&variables, &[]).expect("resolves").notes;
     assert!(

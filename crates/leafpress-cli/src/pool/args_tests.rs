@@ -152,7 +152,7 @@ fn a_sweep_is_a_run_for_each_share_and_codec_and_the_adaptive_ones() {
 }
 
 #[test]
-fn what_cannot_work_is_told_by_its_option() {
+fn reports_values_that_cannot_work_by_their_option() {
     refused("-B 120,5", "--bias: `120,5`", &["20,80"]);
     refused("-f 101", "--fixed: ", &["between 0 and 100"]);
     refused("-m 1K", "--memory: 1K", &["64K"]);

@@ -12,7 +12,7 @@ pub struct Reporter {
     talk: Talk,
     bar: Bar,
     /// When the last line was written, in seconds of the run.
-    said_at: f64,
+    reported_at: f64,
     /// The run in progress.
     index: usize,
     total: usize,
@@ -23,7 +23,7 @@ impl Reporter {
         Self {
             talk,
             bar: Bar::new(),
-            said_at: 0.0,
+            reported_at: 0.0,
             index: 0,
             total: 0,
         }
@@ -34,7 +34,7 @@ impl Reporter {
         if self.talk != Talk::Quiet {
             self.bar.start(index, total, name);
         }
-        self.said_at = 0.0;
+        self.reported_at = 0.0;
         (self.index, self.total) = (index, total);
     }
 
@@ -63,12 +63,12 @@ impl Reporter {
         let line = status(sample);
         match self.talk {
             Talk::Quiet => {}
-            Talk::Bar => self.bar.say(line),
+            Talk::Bar => self.bar.set_text(line),
             Talk::Seconds | Talk::Samples => {
-                if self.talk == Talk::Samples || sample.at_seconds - self.said_at >= 1.0 {
+                if self.talk == Talk::Samples || sample.at_seconds - self.reported_at >= 1.0 {
                     let stage = if sample.measured { "" } else { ", warm-up" };
                     self.bar.line(&format!("{:>5.1} s {line}{stage}", sample.at_seconds));
-                    self.said_at = sample.at_seconds;
+                    self.reported_at = sample.at_seconds;
                 }
             }
         }

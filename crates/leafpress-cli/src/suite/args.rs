@@ -70,7 +70,7 @@ docs/commands/suite.md explains the report, the files and how it is measured.
 
 /// The requested measurement.
 #[derive(Debug)]
-pub enum Asked {
+pub enum Request {
     /// Files in blocks.
     Files(Options),
     /// Records.
@@ -79,18 +79,18 @@ pub enum Asked {
 
 impl SuiteArgs {
     /// The requested measurement, validated as far as possible without the data.
-    pub fn asked(&self) -> Result<Asked, Failure> {
-        let asked = match &self.records {
-            None => self.files().map(Asked::Files),
-            Some(format) => self.of_records(format).map(Asked::Records),
+    pub fn request(&self) -> Result<Request, Failure> {
+        let request = match &self.records {
+            None => self.files().map(Request::Files),
+            Some(format) => self.of_records(format).map(Request::Records),
         };
-        let asked = asked.map_err(|e| failure(&e))?;
-        let checked = match &asked {
-            Asked::Files(options) => options.validate(),
-            Asked::Records(options) => options.validate(),
+        let request = request.map_err(|e| failure(&e))?;
+        let checked = match &request {
+            Request::Files(options) => options.validate(),
+            Request::Records(options) => options.validate(),
         };
         checked.map_err(|e| failure(&e))?;
-        Ok(asked)
+        Ok(request)
     }
 
     fn files(&self) -> Result<Options, LabError> {

@@ -9,31 +9,31 @@ struct Command {
     suite: SuiteArgs,
 }
 
-fn asked(words: &str) -> Result<Asked, Failure> {
+fn request(words: &str) -> Result<Request, Failure> {
     let words = ["suite"].into_iter().chain(words.split_whitespace());
     let command = Command::try_parse_from(words).map_err(|e| usage::failure(&e, "suite"))?;
-    command.suite.asked()
+    command.suite.request()
 }
 
 #[track_caller]
 fn options(words: &str) -> Options {
-    match asked(words) {
-        Ok(Asked::Files(options)) => options,
+    match request(words) {
+        Ok(Request::Files(options)) => options,
         other => panic!("{words}: {other:?}"),
     }
 }
 
 #[track_caller]
 fn of_records(words: &str) -> records::Options {
-    match asked(words) {
-        Ok(Asked::Records(options)) => options,
+    match request(words) {
+        Ok(Request::Records(options)) => options,
         other => panic!("{words}: {other:?}"),
     }
 }
 
 #[track_caller]
 fn refused(words: &str, expected: &[&str]) {
-    let Err(Failure::BadInput(message)) = asked(words) else {
+    let Err(Failure::BadInput(message)) = request(words) else {
         panic!("{words}: not bad input");
     };
     for word in expected {
@@ -64,15 +64,15 @@ fn lists_are_read() {
 }
 
 #[test]
-fn quick_is_one_pass_of_a_sample_unless_said_otherwise() {
+fn quick_is_one_pass_of_a_sample_by_default() {
     let quick = options("a --quick");
     assert_eq!((quick.passes, quick.max_bytes), (1, Some(QUICK_BYTES)));
-    let said = options("a --quick -n 2 --max-bytes 1G");
-    assert_eq!((said.passes, said.max_bytes), (2, Some(1 << 30)));
+    let explicit = options("a --quick -n 2 --max-bytes 1G");
+    assert_eq!((explicit.passes, explicit.max_bytes), (2, Some(1 << 30)));
 }
 
 #[test]
-fn what_is_out_of_bounds_is_told() {
+fn reports_arguments_out_of_bounds() {
     refused("a -c lz5", &["--codecs", "lz5", "zstd"]);
     refused("a -c ,", &["--codecs", "empty"]);
     refused("a -c lz4,lz4", &["--codecs", "lz4", "twice"]);
@@ -101,12 +101,12 @@ fn records_have_options_of_their_own() {
         (defaults.threads, defaults.passes, defaults.max_bytes),
         (vec![1], 3, None)
     );
-    let said = of_records("a --records tsv -b 8K --dictionary-bytes 0 -t 2 --quick -c lz4");
+    let explicit = of_records("a --records tsv -b 8K --dictionary-bytes 0 -t 2 --quick -c lz4");
     assert_eq!(
-        (said.frame_bytes, said.dictionary_bytes, said.threads),
+        (explicit.frame_bytes, explicit.dictionary_bytes, explicit.threads),
         (vec![8192], 0, vec![2])
     );
-    assert_eq!((said.passes, said.max_bytes), (1, Some(QUICK_BYTES)));
+    assert_eq!((explicit.passes, explicit.max_bytes), (1, Some(QUICK_BYTES)));
     refused("a b --records tsv", &["--records", "2 PATHs", "directory"]);
     refused("a --records json", &["--records", "json", "jsonl:/POINTER"]);
     refused("a --records tsv --raw", &["--raw", "omit it with --records"]);

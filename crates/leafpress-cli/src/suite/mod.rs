@@ -9,20 +9,20 @@ use leafpress_lab::LabError;
 use leafpress_lab::suite::{self, Progress, records};
 
 pub use self::args::SuiteArgs;
-use self::args::{Asked, failure};
+use self::args::{Request, failure};
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::{interrupt, output};
 
 /// Runs the suite.
 pub fn run(args: &SuiteArgs) -> Result<(), Failure> {
-    match args.asked()? {
-        Asked::Files(options) => {
+    match args.request()? {
+        Request::Files(options) => {
             let report = measure(args, |cancel, progress| suite::run(&options, cancel, progress))?;
             output::show(&suite::document(&report), &crate::command_line(), args.out.as_deref())?;
             interrupted(report.interrupted, report.passes, options.passes)
         }
-        Asked::Records(options) => {
+        Request::Records(options) => {
             let report = measure(args, |cancel, progress| records::run(&options, cancel, progress))?;
             output::show(&records::document(&report), &crate::command_line(), args.out.as_deref())?;
             interrupted(report.interrupted, report.passes, options.passes)
@@ -71,5 +71,5 @@ fn interrupted(interrupted: bool, passes: usize, wanted: usize) -> Result<(), Fa
 
 fn show(bar: &Bar, progress: &Progress) {
     bar.advance(progress.share);
-    bar.say(progress.what.clone());
+    bar.set_text(progress.what.clone());
 }

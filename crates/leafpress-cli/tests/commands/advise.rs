@@ -21,8 +21,8 @@ fn noise(random: &mut fastrand::Rng, len: usize) -> Vec<u8> {
     std::iter::repeat_with(|| random.u8(..)).take(len).collect()
 }
 
-/// Adds data of which every 4 KB are half noise, and of eight in a row the last three repeat the first: long blocks hold
-/// less of it.
+/// Adds data of which every 4 KB are half noise, and of eight in a row the last three repeat the first: long blocks
+/// hold less of it.
 fn repeats(files: &Files) -> String {
     let mut random = fastrand::Rng::with_seed(1);
     let mut repeats = Vec::new();
@@ -76,7 +76,7 @@ fn the_bundled_sample_is_advised_on() {
 }
 
 #[test]
-fn sizes_that_were_not_given_are_said() {
+fn reports_assumed_sizes() {
     let data = data();
     let text = flat(&advise(&[&data.text("text"), "--device-us", "110"]));
     assert!(
@@ -194,7 +194,7 @@ fn a_trace_ends_the_guessing() {
 }
 
 #[test]
-fn a_trace_of_records_says_what_memory_their_cache_needs() {
+fn a_trace_of_records_reports_the_memory_of_their_cache() {
     let data = data();
     let trace = data.text("trace");
     let out = data.text("advised");
@@ -271,7 +271,7 @@ fn files_are_written() {
 /// Even access and a device that takes as long for any block: the longest blocks, which compress best, are best. Where
 /// a tenth is hot the shortest are. Sentence, table and page are of one model.
 #[test]
-fn the_page_says_what_the_command_says_of_blocks_longer_than_an_access() {
+fn the_page_matches_the_command_for_blocks_longer_than_an_access() {
     let data = data();
     let out = data.text("out");
     for law in ["uniform", "10,90"] {
@@ -339,7 +339,7 @@ fn predicted_and_measured_stand_side_by_side() {
 }
 
 #[test]
-fn bad_input_is_told_in_a_line() {
+fn reports_bad_input_in_one_line() {
     let data = data();
     let text = data.text("text");
     let bad = |arguments: &[&str], words: &[&str]| {
@@ -420,7 +420,7 @@ fn what_cannot_be_verified_leaves_the_advice() {
 
 /// Of little all is taken, and of more a part.
 #[test]
-fn it_is_said_how_much_of_the_sample_was_taken() {
+fn reports_how_much_of_the_sample_was_taken() {
     let data = data();
     let of_much = ["--device-us", "110", "--data-bytes", "100G", "-m", "1G"];
     let text = data.text("text");

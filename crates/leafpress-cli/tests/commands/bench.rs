@@ -38,8 +38,8 @@ fn the_forks_options_are_reported() {
 }
 
 #[test]
-fn an_index_that_nobody_loaded_is_told() {
-    for (arguments, is_told) in [
+fn reports_an_index_without_a_load() {
+    for (arguments, is_reported) in [
         (["--skip_load", "-r", "1"].as_slice(), true),
         (&["--skip_load", "-r", "0", "-i", "1"], false),
         (&["-r", "1"], false),
@@ -50,8 +50,8 @@ fn an_index_that_nobody_loaded_is_told() {
             .output()
             .expect("leafpress starts");
         assert!(output.status.success(), "{}", stderr(&output));
-        let told = stderr(&output).contains("the index btreemap is empty");
-        assert_eq!(told, is_told, "{arguments:?}: {}", stderr(&output));
+        let reported = stderr(&output).contains("the index btreemap is empty");
+        assert_eq!(reported, is_reported, "{arguments:?}: {}", stderr(&output));
     }
 }
 
@@ -316,8 +316,8 @@ fn people_get_a_table_and_scripts_pibenchs_lines() {
         piped.starts_with("Environment:") && !piped.contains("B/record"),
         "{piped}"
     );
-    let asked = bench(&[&arguments[..], &["--report", "table"]].concat());
-    assert!(table(&asked), "{asked}");
+    let requested = bench(&[&arguments[..], &["--report", "table"]].concat());
+    assert!(table(&requested), "{requested}");
     let repeated = bench(&[&arguments[..], &["--report", "table", "--repeat", "2"]].concat());
     assert!(table(&repeated) && repeated.contains("range"), "{repeated}");
     let pibench = bench(&[&arguments[..], &["--report", "pibench", "--repeat", "2"]].concat());
@@ -341,7 +341,7 @@ fn people_get_a_table_and_scripts_pibenchs_lines() {
 
 /// A missing figure is explained.
 #[test]
-fn what_grows_by_too_little_is_told() {
+fn reports_growth_that_is_too_small() {
     let text = bench(&["btreemap", "-n", "10"]);
     assert!(text.contains("Resident growth: unknown, growth of"), "{text}");
     let text = bench(&["--compare", "btreemap", "dummy", "-n", "10"]);

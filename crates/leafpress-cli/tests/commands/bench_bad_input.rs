@@ -41,7 +41,7 @@ fn what_cannot_work_is_one_line_and_exit_2() {
 
 /// A file that is not a wrapper is rejected with the loader's own message, exit 1.
 #[test]
-fn a_foreign_library_says_why() {
+fn rejects_a_foreign_library_with_a_reason() {
     let directory = TempDir::new().expect("a temporary directory");
     let text = directory.path().join("text.so");
     std::fs::write(&text, "not a library").expect("written");
@@ -61,7 +61,7 @@ fn a_foreign_library_says_why() {
 
 /// A value that is not a number, negative, or out of range is reported with the range, and not taken for an option.
 #[test]
-fn what_is_no_number_is_told_with_its_range() {
+fn reports_invalid_numbers_with_their_range() {
     for (option, value, range) in [
         ("-n", "-1", "between 0 and 1099511627776"),
         ("--records", "1e6", "between 0 and 1099511627776"),
@@ -96,7 +96,7 @@ fn what_is_no_number_is_told_with_its_range() {
 }
 
 #[test]
-fn a_prefix_that_leaves_no_room_is_told() {
+fn reports_a_prefix_that_leaves_no_room() {
     for length in [128, 300] {
         let prefix = "x".repeat(length);
         let output = run(&["bench", "dummy", "-f", &prefix]);
@@ -109,7 +109,7 @@ fn a_prefix_that_leaves_no_room_is_told() {
 }
 
 #[test]
-fn what_is_named_twice_is_told() {
+fn reports_names_that_are_listed_twice() {
     assert_bad_input(
         &run(&["bench", "dummy", "--ycsb", "A,C,A"]),
         &["--ycsb", "A is listed twice"],

@@ -50,10 +50,10 @@ fn caches_are_compared_in_a_table_and_files() {
         assert!(flat(&text).contains(&flat(part)), "no `{part}` in\n{text}");
     }
     assert!(!text.contains("MISMATCHES") && !text.contains("failed"), "{text}");
-    let said = stderr(&output);
+    let progress = stderr(&output);
     assert!(
-        said.contains("[1/3] leafpress:lz4") && said.contains("[3/3] moka"),
-        "{said}"
+        progress.contains("[1/3] leafpress:lz4") && progress.contains("[3/3] moka"),
+        "{progress}"
     );
     let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
     assert_eq!(read("summary.tsv").lines().count(), 4);
@@ -219,7 +219,7 @@ fn a_cachebench_file_is_run_at_its_own_pace_and_at_a_rate() {
 }
 
 #[test]
-fn curves_take_one_pass_and_stand_beside_caches() {
+fn curves_take_one_pass_and_are_shown_next_to_caches() {
     let directory = directory();
     let root = directory.path();
     let requests: String = (0..60_000_u64)
@@ -275,7 +275,7 @@ fn curves_take_one_pass_and_stand_beside_caches() {
 }
 
 #[test]
-fn a_figure_of_the_paper_is_run_and_told_beside_the_papers() {
+fn reports_a_figure_next_to_the_papers_results() {
     let directory = directory();
     let out = directory.path().join("out");
     let output = leafpress()
@@ -284,8 +284,8 @@ fn a_figure_of_the_paper_is_run_and_told_beside_the_papers() {
         .arg(&out)
         .output()
         .expect("leafpress starts");
-    let (text, said) = (stdout(&output), stderr(&output));
-    assert!(output.status.success(), "{said}{text}");
+    let (text, progress) = (stdout(&output), stderr(&output));
+    assert!(output.status.success(), "{progress}{text}");
     for part in [
         "Figure 12 of the ZipCache paper",
         "\n GET:PUT 30:70 ",
@@ -298,8 +298,8 @@ fn a_figure_of_the_paper_is_run_and_told_beside_the_papers() {
         assert!(flat(&text).contains(&flat(part)), "no `{part}` in\n{text}");
     }
     assert!(
-        said.contains("[1/4] GET:PUT 30:70") && said.contains("[4/4] GET:PUT 70:30"),
-        "{said}"
+        progress.contains("[1/4] GET:PUT 30:70") && progress.contains("[4/4] GET:PUT 70:30"),
+        "{progress}"
     );
     let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
     let summary = read("summary.tsv");
@@ -336,14 +336,14 @@ fn an_interrupt_keeps_the_caches_that_have_finished() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("leafpress starts");
-    let mut said = BufReader::new(child.stderr.take().expect("piped"))
+    let mut progress = BufReader::new(child.stderr.take().expect("piped"))
         .lines()
         .map_while(Result::ok);
     // The other one is then filled for seconds.
-    said.find(|line| line.starts_with("[1/2]")).expect("one finishes");
+    progress.find(|line| line.starts_with("[1/2]")).expect("one finishes");
     let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(status.expect("kill runs").success());
-    let rest: Vec<String> = said.collect();
+    let rest: Vec<String> = progress.collect();
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130), "{rest:?}");
     assert!(

@@ -10,7 +10,7 @@ fn lines(arguments: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn every_codec_is_available_and_measured_or_says_why_not() {
+fn every_codec_is_measured_or_has_a_reason() {
     let lines = lines(&[]);
     for family in [
         "none",
@@ -72,7 +72,7 @@ fn a_dictionary_helps_small_frames() {
 }
 
 #[test]
-fn the_table_has_a_line_per_codec_and_says_what_was_measured() {
+fn the_table_has_a_line_per_codec_and_names_the_data() {
     let text = stdout(&run(&["codecs", "--codecs", "none,lz4 zstd:1"]));
     for word in ["none", "lz4", "zstd:1", "packages", "frames of 1K", "MB/s"] {
         assert!(text.contains(word), "no {word} in {text}");

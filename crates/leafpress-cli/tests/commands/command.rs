@@ -40,7 +40,7 @@ fn mistakes_are_one_line() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_crash() {
+fn survives_a_reader_that_closes_its_pipe() {
     for arguments in [&["eval", "--help"][..], &["doctor"], &["codecs", "--codecs", "none"]] {
         let mut child = leafpress()
             .args(arguments)

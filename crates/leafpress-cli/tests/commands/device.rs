@@ -29,14 +29,14 @@ fn entries(path: &Path) -> usize {
 #[track_caller]
 fn device(path: &Path, arguments: &[&str]) -> String {
     let moment = ["device", text(path), "--seconds", "0.05"];
-    let said = run_quietly(&[&moment[..], arguments].concat());
-    said.split_whitespace().collect::<Vec<_>>().join(" ")
+    let printed = run_quietly(&[&moment[..], arguments].concat());
+    printed.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
 fn the_report_has_every_block_size_and_the_file_is_gone() {
     let directory = directory();
-    let said = device(directory.path(), &["--file-bytes", "4M"]);
+    let printed = device(directory.path(), &["--file-bytes", "4M"]);
     let mut at = 0;
     for part in [
         "a temporary file of 4M, random bytes on ",
@@ -53,9 +53,9 @@ fn the_report_has_every_block_size_and_the_file_is_gone() {
         "1 / IOPS",
         "fio's lat",
     ] {
-        let found = said[at..]
+        let found = printed[at..]
             .find(part)
-            .unwrap_or_else(|| panic!("no `{part}` after byte {at} of\n{said}"));
+            .unwrap_or_else(|| panic!("no `{part}` after byte {at} of\n{printed}"));
         at += found + part.len();
     }
     assert_eq!(entries(directory.path()), 0);
@@ -79,10 +79,10 @@ fn files_are_written() {
         "0",
         "--out",
     ];
-    let said = device(directory.path(), &[&arguments[..], &[text(&out)]].concat());
+    let printed = device(directory.path(), &[&arguments[..], &[text(&out)]].concat());
     assert!(
-        said.contains("through threads") && said.contains("fio's rw=randread "),
-        "{said}"
+        printed.contains("through threads") && printed.contains("fio's rw=randread "),
+        "{printed}"
     );
     let read = |name: &str| fs::read_to_string(out.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
     let summary = read("summary.tsv");
@@ -113,7 +113,7 @@ fn files_are_written() {
     let html = read("report.html");
     assert!(html.matches("<svg").count() >= 9, "{}", html.matches("<svg").count());
     assert_eq!(html.matches("http").count(), html.matches("http://www.w3.org/").count());
-    assert!(said.contains(text(&out.join("report.html"))));
+    assert!(printed.contains(text(&out.join("report.html"))));
     assert_eq!(entries(&out), 3);
 }
 
@@ -123,10 +123,10 @@ fn a_file_that_exists_is_read_and_never_written() {
     let path = directory.path().join("table.db");
     let content: Vec<u8> = (0..1_500_000_u32).flat_map(u32::to_le_bytes).collect();
     fs::write(&path, &content).expect("written");
-    let said = device(&path, &["-b", "8K"]);
-    assert!(said.contains("6MB of the file, read only"), "{said}");
-    let said = device(&path, &["-b", "8K", "--file-bytes", "1M", "--quick"]);
-    assert!(said.contains("1M of the file, read only"), "{said}");
+    let printed = device(&path, &["-b", "8K"]);
+    assert!(printed.contains("6MB of the file, read only"), "{printed}");
+    let printed = device(&path, &["-b", "8K", "--file-bytes", "1M", "--quick"]);
+    assert!(printed.contains("1M of the file, read only"), "{printed}");
     assert_bad_input(
         &run(&["device", text(&path), "--write"]),
         &["table.db", "--write", "never written"],
@@ -142,9 +142,15 @@ fn memory_is_not_taken_for_a_device() {
         return;
     }
     let directory = TempDir::new_in(shared).expect("a temporary directory");
-    let said = device(directory.path(), &["--file-bytes", "4M", "-b", "4K"]);
-    assert!(said.contains("! tmpfs is in memory: there is no device"), "{said}");
-    assert!(said.contains("no direct I/O (the file system is in memory)"), "{said}");
+    let printed = device(directory.path(), &["--file-bytes", "4M", "-b", "4K"]);
+    assert!(
+        printed.contains("! tmpfs is in memory: there is no device"),
+        "{printed}"
+    );
+    assert!(
+        printed.contains("no direct I/O (the file system is in memory)"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -192,7 +198,7 @@ fn what_cannot_work_is_refused_before_anything_is_written() {
 
 /// A limit on the length of files ends a process that writes past it, unless it looks first.
 #[test]
-fn a_limit_on_the_length_of_files_is_told() {
+fn reports_a_limit_on_the_length_of_files() {
     let directory = directory();
     let script = format!(
         "ulimit -f 1024 && exec '{}' device '{}' --file-bytes 64M",
@@ -215,8 +221,8 @@ fn a_result_of_fio_is_the_same_table() {
     let directory = directory();
     let out = directory.path().join("out");
     let output = run(&["device", "--fio-json", text(&golden("fio3.json")), "--out", text(&out)]);
-    let said = succeeded(&output);
-    let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    let printed = succeeded(&output);
+    let flat = printed.split_whitespace().collect::<Vec<_>>().join(" ");
     for words in [
         "a result of fio-3.33",
         " r4 ",
@@ -224,7 +230,7 @@ fn a_result_of_fio_is_the_same_table() {
         " 40777 ",
         "w4 ran without direct=1",
     ] {
-        assert!(flat.contains(words.trim()), "no `{words}` in\n{said}");
+        assert!(flat.contains(words.trim()), "no `{words}` in\n{printed}");
     }
     let summary = fs::read_to_string(out.join("summary.tsv")).expect("written");
     assert!(summary.contains("r8\tread\t8192\t4\t"), "{summary}");
@@ -275,17 +281,20 @@ fn an_interrupt_leaves_nothing_behind() {
     assert_eq!(entries(&place), 0, "the file has no name while it is there");
     let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(status.expect("kill runs").success());
-    let mut said = String::new();
+    let mut printed = String::new();
     child
         .stderr
         .take()
         .expect("piped")
-        .read_to_string(&mut said)
+        .read_to_string(&mut printed)
         .expect("UTF-8");
     let status = child.wait().expect("it ends");
     assert!(begin.elapsed() < Duration::from_secs(60), "it did not go on to its end");
-    assert_eq!(status.code(), Some(130), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.starts_with("interrupted: nothing was measured yet"), "{said}");
+    assert_eq!(status.code(), Some(130), "{printed}");
+    assert_eq!(printed.lines().count(), 1, "{printed}");
+    assert!(
+        printed.starts_with("interrupted: nothing was measured yet"),
+        "{printed}"
+    );
     assert_eq!((entries(&place), entries(&out)), (0, 0));
 }

@@ -170,7 +170,7 @@ fn every_line_that_is_not_ok_has_a_fix_on_an_empty_machine() {
 }
 
 #[test]
-fn queues_that_qpl_cannot_use_are_told_apart() {
+fn distinguishes_queues_that_qpl_cannot_use() {
     for (changes, fix) in [
         (&[("mode", "dedicated")][..], "--mode=shared"),
         (&[("type", "kernel")], "--type=user"),
@@ -210,7 +210,7 @@ fn queues_inside_their_device_are_found() {
 }
 
 #[test]
-fn devices_that_do_not_work_are_told_apart() {
+fn distinguishes_devices_that_do_not_work() {
     for (attribute, value, fix) in [
         ("state", "disabled\n", "accel-config enable-device iax1"),
         ("state", "halted\n", "errors"),
@@ -266,7 +266,7 @@ fn unconfigured_queues_are_one_line() {
 }
 
 #[test]
-fn a_machine_with_only_dsa_is_told_so() {
+fn reports_a_machine_with_only_dsa() {
     let tree = healthy();
     let devices = tree.path().join("sys/bus/dsa/devices");
     std::fs::rename(devices.join("iax1"), devices.join("dsa0")).expect("moved");
@@ -306,7 +306,7 @@ fn zlib_accel_configurations_are_judged() {
 }
 
 #[test]
-fn an_iommu_that_is_off_is_told() {
+fn reports_a_disabled_iommu() {
     let tree = healthy();
     write(tree.path(), "proc/cmdline", "quiet intel_iommu=off\n");
     assert_line(tree.path(), "IOMMU and SVA", "not_usable", &["intel_iommu=on,sm_on"]);
@@ -363,7 +363,7 @@ fn qpl_line(path: &Path) -> Value {
 }
 
 #[test]
-fn a_wrong_qpl_is_told_from_an_absent_one() {
+fn distinguishes_a_wrong_qpl_from_an_absent_one() {
     let absent = qpl_line(Path::new("/no/such/libqpl.so"));
     assert_eq!(absent["status"], "missing", "{absent}");
     let file = tempfile::NamedTempFile::new().expect("a temporary file");

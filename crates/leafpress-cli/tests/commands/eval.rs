@@ -476,18 +476,18 @@ fn values_come_from_the_whole_file() {
 
 /// Values that are repeated compress better than the data does.
 #[test]
-fn repeated_values_are_told() {
+fn reports_repeated_values() {
     let directory = TempDir::new().expect("a temporary directory");
     let path = directory.path().join("few");
     std::fs::write(&path, [7; 12_800]).expect("written");
     let data = path.to_str().expect("UTF-8");
     let evaluation = Evaluation::run(&["--data", data, "--codecs", "lz4", "--workloads", "read_only"], &[]);
-    let told = "The data has 100 values for 2000 keys, so each is stored 20.0 times.";
+    let sentence = "The data has 100 values for 2000 keys, so each is stored 20.0 times.";
     let text = stdout(&evaluation.output)
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ");
-    assert!(text.contains(told), "{text}");
+    assert!(text.contains(sentence), "{text}");
     let page = std::fs::read_to_string(evaluation.path("report.html")).expect("a page");
-    assert!(page.contains(told), "{page}");
+    assert!(page.contains(sentence), "{page}");
 }

@@ -236,7 +236,7 @@ pub fn watches_for_ctrl_c(id: u32) -> bool {
 
 /// A run that is ended before its first row leaves no table and no page.
 #[test]
-fn no_row_is_no_report() {
+fn without_rows_there_are_no_report_files() {
     let directory = TempDir::new().expect("a temporary directory");
     let out = directory.path().join("out");
     let child = start_one(&out);

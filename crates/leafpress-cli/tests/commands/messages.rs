@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::common::{assert_bad_input, leafpress, run, stderr, stdout};
 
 #[test]
-fn numbers_that_are_none_are_told_plainly() {
+fn reports_invalid_numbers_plainly() {
     for (arguments, words) in [
         (
             "eval --background-threads=x",

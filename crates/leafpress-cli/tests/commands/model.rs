@@ -32,7 +32,7 @@ fn figure(row: &HashMap<String, String>, column: &str) -> f64 {
 }
 
 #[test]
-fn the_report_says_what_pays_and_from_where_on() {
+fn the_report_states_which_codecs_pay_and_from_where_on() {
     let text = model(&[]);
     let mut at = 0;
     for part in [
@@ -71,7 +71,7 @@ fn published_figures_come_out_of_the_command_line() {
 }
 
 #[test]
-fn sizes_mean_what_they_say() {
+fn sizes_have_the_same_meaning_in_every_unit() {
     let hits = |data: &str, memory: &str| {
         let rows = rows(&[
             "--as-published",
@@ -93,7 +93,7 @@ fn sizes_mean_what_they_say() {
 }
 
 #[test]
-fn the_reproduction_of_the_thesis_ends_well_and_says_where_the_text_is_wrong() {
+fn the_reproduction_of_the_thesis_succeeds_and_lists_wrong_statements() {
     let text = model(&["--reproduce-thesis"]);
     for part in [
         "94.587 us",
@@ -229,7 +229,7 @@ fn mistakes_are_one_line_and_exit_status_2() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_made_is_told() {
+fn reports_a_directory_that_cannot_be_created() {
     let directory = TempDir::new().expect("a temporary directory");
     write(directory.path(), "file", "");
     let out = directory.path().join("file/out");

@@ -120,7 +120,7 @@ fn the_report_has_what_tyche_reports_and_more() {
 }
 
 #[test]
-fn every_store_works_and_the_users_pages_stay_as_they_are() {
+fn every_store_works_and_the_users_pages_stay_unchanged() {
     let pages = pages();
     let before = snapshot(&pages);
     let scratch = TempDir::new().expect("a temporary directory");
@@ -279,7 +279,7 @@ fn a_sweep_is_one_table_and_files() {
 }
 
 #[test]
-fn verbose_says_what_is_going_on_and_quiet_does_not() {
+fn verbose_shows_progress_and_quiet_does_not() {
     let pages = pages();
     let data = pages.text("pages.db");
     let run = |flag: &str| {
@@ -299,8 +299,11 @@ fn verbose_says_what_is_going_on_and_quiet_does_not() {
         assert!(output.status.success(), "{}", stderr(&output));
         stderr(&output)
     };
-    let said = run("-vv");
-    assert!(said.contains("% hits") && said.contains("pages/s"), "{said}");
+    let progress = run("-vv");
+    assert!(
+        progress.contains("% hits") && progress.contains("pages/s"),
+        "{progress}"
+    );
     assert_eq!(run("-q"), "");
     let arguments = [
         "pool",
@@ -316,10 +319,10 @@ fn verbose_says_what_is_going_on_and_quiet_does_not() {
         "lz4,none",
     ];
     let output = leafpress().args(arguments).output().expect("leafpress starts");
-    let said = stderr(&output);
+    let progress = stderr(&output);
     assert!(
-        said.contains("[1/2] lz4 adaptive") && said.contains("[2/2] none"),
-        "a line for each run: {said}"
+        progress.contains("[1/2] lz4 adaptive") && progress.contains("[2/2] none"),
+        "a line for each run: {progress}"
     );
 }
 
@@ -361,7 +364,7 @@ fn what_cannot_work_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_told() {
+fn reports_a_path_that_cannot_be_written() {
     let pages = pages();
     let data = pages.text("pages.db");
     let scratch = [
@@ -418,16 +421,16 @@ fn a_page_that_changes_under_the_run_is_a_wrong_byte() {
     let pages = pages();
     let path = pages.path("pages.db");
     let mut child = long_run(&path, &["--verify", "all"]);
-    let mut said = BufReader::new(child.stderr.take().expect("piped"))
+    let mut progress = BufReader::new(child.stderr.take().expect("piped"))
         .lines()
         .map_while(Result::ok);
-    said.find(|line| line.contains(" pages/s")).expect("the run starts");
+    progress.find(|line| line.contains(" pages/s")).expect("the run starts");
     // Only a part of the pages fits, so the others are read again and again.
     let mut file = OpenOptions::new().write(true).open(&path).expect("opened");
     file.write_all(&vec![b'?'; 600 * 1024]).expect("written");
-    assert_eq!(said.by_ref().take(4).count(), 4, "the run goes on");
+    assert_eq!(progress.by_ref().take(4).count(), 4, "the run goes on");
     interrupt(&child);
-    let errors: Vec<String> = said.collect();
+    let errors: Vec<String> = progress.collect();
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
     assert!(
@@ -446,12 +449,12 @@ fn an_interrupt_keeps_what_was_measured() {
     let pages = pages();
     let out = pages.path("out");
     let mut child = long_run(&pages.path("pages.db"), &["--out", out.to_str().expect("UTF-8")]);
-    let mut said = BufReader::new(child.stderr.take().expect("piped"))
+    let mut progress = BufReader::new(child.stderr.take().expect("piped"))
         .lines()
         .map_while(Result::ok);
-    said.find(|line| line.contains(" pages/s")).expect("the run starts");
+    progress.find(|line| line.contains(" pages/s")).expect("the run starts");
     interrupt(&child);
-    let errors: Vec<String> = said.collect();
+    let errors: Vec<String> = progress.collect();
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130), "{errors:?}");
     assert!(stdout(&output).contains("INTERRUPTED"), "{}", stdout(&output));

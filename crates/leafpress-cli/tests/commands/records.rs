@@ -74,13 +74,13 @@ fn every_format_is_evaluated_and_every_answer_checked() {
         let out = directory.path().join(format!("out-{name}"));
         let data = path(&directory, name);
         let workloads = ["--workloads", "read_only,read_write_5_5,crud,scan"];
-        let (told, summary) = eval(
+        let (printed, summary) = eval(
             &out,
             &[&["--data", &data, "--records", format], &workloads[..]].concat(),
         );
         assert!(
-            told.contains(&format!("{records} records of {data} ({format}): keys of ")),
-            "{told}"
+            printed.contains(&format!("{records} records of {data} ({format}): keys of ")),
+            "{printed}"
         );
         assert_eq!(column(&summary, "mismatches"), ["0"; 4], "{format}");
         assert_eq!(column(&summary, "key_shape"), [format; 4]);
@@ -88,15 +88,15 @@ fn every_format_is_evaluated_and_every_answer_checked() {
 }
 
 #[test]
-fn what_is_left_out_of_a_dump_is_said() {
+fn reports_records_omitted_from_a_dump() {
     let directory = directory();
     let data = path(&directory, "dump.jsonl");
     let arguments = ["--data", &data, "--records", "jsonl:/id", "--workloads", "read_only"];
-    let (told, summary) = eval(&directory.path().join("out"), &arguments);
-    let flat = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (printed, summary) = eval(&directory.path().join("out"), &arguments);
+    let flat = printed.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         flat.contains("skipped: 1 with a duplicate key (the last one counts), 1 without a key"),
-        "{told}"
+        "{printed}"
     );
     // The last record of key a counts, and values are the lines: 16 bytes each, with keys of 1.
     assert_eq!(column(&summary, "user_bytes"), ["51"]);
@@ -120,8 +120,8 @@ fn the_bundled_samples_have_records() {
     ] {
         let out = directory.path().join(format!("{sample}-{}", format.len()));
         let arguments = ["--data", sample, "--records", format, "--workloads", "read_write_8_2"];
-        let (told, summary) = eval(&out, &arguments);
-        assert!(told.contains(words), "{told}");
+        let (printed, summary) = eval(&out, &arguments);
+        assert!(printed.contains(words), "{printed}");
         assert_eq!(column(&summary, "mismatches"), ["0"]);
     }
     let some = [
@@ -134,8 +134,8 @@ fn the_bundled_samples_have_records() {
         "--workloads",
         "scan",
     ];
-    let (told, _) = eval(&directory.path().join("some"), &some);
-    assert!(told.contains("500 of 3280 records of packages"), "{told}");
+    let (printed, _) = eval(&directory.path().join("some"), &some);
+    assert!(printed.contains("500 of 3280 records of packages"), "{printed}");
 }
 
 #[test]
@@ -149,10 +149,10 @@ fn keys_of_every_shape_are_evaluated() {
         ("path", "57 to 80"),
     ] {
         let workloads = ["--key-shape", shape, "--keys", "3000", "--workloads", "crud,scan"];
-        let (told, summary) = eval(&directory.path().join(shape), &workloads);
+        let (printed, summary) = eval(&directory.path().join(shape), &workloads);
         let (least, most) = bytes.split_once(" to ").unwrap_or((bytes, bytes));
-        let told_bytes = told.split("keys of ").nth(1).expect("lengths of keys");
-        let numbers: Vec<usize> = told_bytes
+        let length_text = printed.split("keys of ").nth(1).expect("lengths of keys");
+        let numbers: Vec<usize> = length_text
             .split(" bytes")
             .next()
             .unwrap_or_default()
@@ -162,9 +162,9 @@ fn keys_of_every_shape_are_evaluated() {
         let bounds = least.parse().unwrap()..=most.parse().unwrap();
         assert!(
             !numbers.is_empty() && numbers.iter().all(|length| bounds.contains(length)),
-            "{shape}: {told}"
+            "{shape}: {printed}"
         );
-        assert!(told.contains(&format!("\n3000 {shape} keys of ")), "{told}");
+        assert!(printed.contains(&format!("\n3000 {shape} keys of ")), "{printed}");
         assert_eq!(column(&summary, "mismatches"), ["0"; 2], "{shape}");
     }
     let ranges = [
@@ -215,8 +215,8 @@ fn maps_are_compared_on_records_and_on_keys_of_every_kind() {
     ] {
         let output = run(&[&["peers"], &arguments[..], &short].concat());
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
-        let told = stdout(&output);
-        assert!(told.contains(words), "{told}");
+        let printed = stdout(&output);
+        assert!(printed.contains(words), "{printed}");
         for map in [
             "leafpress zstd:1",
             "masstree",
@@ -225,7 +225,7 @@ fn maps_are_compared_on_records_and_on_keys_of_every_kind() {
             "BTreeMap",
             "not included in any",
         ] {
-            assert!(told.contains(map), "no {map} in {told}");
+            assert!(printed.contains(map), "no {map} in {printed}");
         }
     }
     let long: String = (0..50)

@@ -59,7 +59,7 @@ fn the_report_has_all_files_and_each_file() {
 }
 
 #[test]
-fn by_default_every_codec_runs_or_says_why_not() {
+fn by_default_every_codec_runs_or_has_a_reason() {
     let data = data();
     let text = suite(&[&data.text("even"), "--quick"]);
     for codec in ["memcpy", "lz4", "zstd:1", "zstd:3", "deflate:1"] {
@@ -88,7 +88,7 @@ fn by_default_every_codec_runs_or_says_why_not() {
 }
 
 #[test]
-fn files_are_left_where_they_are_asked_for() {
+fn writes_files_to_the_out_directory() {
     let data = data();
     let out = data.path("out/deep");
     let text = suite(&[
@@ -146,7 +146,7 @@ fn what_cannot_be_read_is_listed_and_skipped() {
 }
 
 #[test]
-fn a_sample_says_that_it_is_one() {
+fn a_sample_is_reported_as_one() {
     let data = data();
     let text = suite(&[&data.text(""), "-c", "lz4", "-b", "4K", "-t", "1", "--max-bytes", "20K"]);
     assert!(
@@ -187,7 +187,7 @@ fn what_cannot_work_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_told() {
+fn reports_a_path_that_cannot_be_written() {
     let data = data();
     let even = data.text("even");
     assert_bad_input(&run(&["suite", &even, "--out", &even]), &["--out", "even"]);
@@ -244,20 +244,20 @@ fn a_wrong_byte_is_exit_1_with_codec_file_and_block() {
         .arg(&out)
         .output()
         .expect("leafpress starts");
-    let told = stderr(&output);
+    let message = stderr(&output);
     // Without a zlib on this machine there is none to lie.
-    if told.contains("not available") {
+    if message.contains("not available") {
         return;
     }
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert_eq!(told.lines().count(), 1, "{told}");
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert_eq!(message.lines().count(), 1, "{message}");
     for word in [
         "error: zlib:1 failed on ",
         "even, block 0 of 4096 bytes",
         "WRONG BYTES",
         "byte 5",
     ] {
-        assert!(told.contains(word), "no `{word}` in {told}");
+        assert!(message.contains(word), "no `{word}` in {message}");
     }
     assert_eq!(stdout(&output), "");
 }

@@ -105,16 +105,16 @@ impl Decompressor {
 
 /// Compresses `raw` into the room by zlib-rs; returns false if the room is exhausted.
 pub(super) fn compress_windowed(stream: &mut Deflate, raw: &[u8], room: &mut Room<'_>) -> Result<bool, &'static str> {
-    let (mut given, mut written) = (0, 0);
+    let (mut consumed, mut written) = (0, 0);
     loop {
         // SAFETY: zlib-rs only writes initialised bytes.
         let out = unsafe { room.spare() };
         let status = stream
-            .compress_uninit(&raw[given..], &mut out[written..], DeflateFlush::Finish)
+            .compress_uninit(&raw[consumed..], &mut out[written..], DeflateFlush::Finish)
             .map_err(|error| error.as_str())?;
         let progress = (stream.total_in() as usize, stream.total_out() as usize);
-        let moved = progress != (given, written);
-        (given, written) = progress;
+        let moved = progress != (consumed, written);
+        (consumed, written) = progress;
         match status {
             Status::StreamEnd => {
                 // SAFETY: zlib-rs initialised the number of bytes that it counts.

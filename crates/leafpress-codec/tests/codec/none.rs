@@ -3,7 +3,7 @@
 use leafpress_codec::{CodecError, EngineOptions, Scratch};
 
 #[test]
-fn stores_bytes_as_they_are() {
+fn stores_bytes_unchanged() {
     let codec: leafpress_codec::Codec = "none".parse().unwrap();
     let engine = codec.open(&EngineOptions::default()).unwrap();
     let mut scratch = Scratch::default();

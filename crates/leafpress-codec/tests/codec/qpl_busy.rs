@@ -231,7 +231,7 @@ fn the_cpu_takes_over_from_a_device_that_stays_busy() {
 }
 
 #[test]
-fn hardware_alone_says_that_its_device_stays_busy() {
+fn hardware_alone_reports_a_busy_device() {
     run("no way out");
 }
 

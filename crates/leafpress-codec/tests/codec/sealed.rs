@@ -42,7 +42,7 @@ fn sealer(name: &str) -> Sealer {
 fn what_was_sealed_is_unsealed() {
     for sealer in sealers() {
         for dictionary in dictionaries_for(sealer.codec()) {
-            let given: Vec<Dictionary> = dictionary.iter().cloned().collect();
+            let dictionaries: Vec<Dictionary> = dictionary.iter().cloned().collect();
             for size in [0, 1, 5, 14, 100, 1000, 4096, 4097, 70_000, 140_000] {
                 for kind in 0..4 {
                     let raw = sample(kind, size, 11);
@@ -50,10 +50,10 @@ fn what_was_sealed_is_unsealed() {
                     assert!(sealed.len() <= raw.len() + MAX_OVERHEAD_BYTES);
                     let label = Label::read(&sealed).unwrap();
                     assert_eq!(label.raw_bytes, size);
-                    let back = sealed::unseal(&sealed, &given, size).unwrap();
+                    let back = sealed::unseal(&sealed, &dictionaries, size).unwrap();
                     assert!(back == raw, "{}, {size} bytes of kind {kind}", sealer.codec());
                     let mut room = vec![7; size + 3];
-                    assert_eq!(sealed::unseal_into(&sealed, &given, &mut room).unwrap(), size);
+                    assert_eq!(sealed::unseal_into(&sealed, &dictionaries, &mut room).unwrap(), size);
                     assert!(room[..size] == raw && room[size..] == [7; 3]);
                 }
             }
@@ -62,7 +62,7 @@ fn what_was_sealed_is_unsealed() {
 }
 
 #[test]
-fn the_label_says_codec_and_dictionary() {
+fn the_label_names_codec_and_dictionary() {
     let raw = sample(1, 2000, 3);
     let dictionary = Dictionary::from_bytes(0, sample(1, 5000, 4));
     for (name, family, takes_dictionary) in [
@@ -127,7 +127,7 @@ fn a_dictionary_that_is_not_there_or_another_is_an_error() {
 }
 
 #[test]
-fn a_length_that_cannot_be_is_refused_before_memory_is_asked_for() {
+fn rejects_an_impossible_length_before_using_memory() {
     let raw = vec![b'x'; 100_000];
     let sealed = sealer("zstd:1").seal(&raw, None).unwrap();
     let refused = sealed::unseal(&sealed, &[], raw.len() - 1);
@@ -158,7 +158,7 @@ fn a_length_that_cannot_be_is_refused_before_memory_is_asked_for() {
 }
 
 #[test]
-fn what_is_no_sealed_block_says_why() {
+fn rejects_invalid_sealed_blocks_with_a_reason() {
     for (bytes, why) in [
         (&b""[..], "cut off"),
         (b"LPS", "cut off"),
@@ -182,7 +182,7 @@ fn what_is_no_sealed_block_says_why() {
 #[test]
 fn hostile_bytes() {
     let dictionary = Dictionary::from_bytes(9, sample(1, 3000, 6));
-    let given = [dictionary.clone()];
+    let dictionaries = [dictionary.clone()];
     let mut random = Rng::with_seed(12);
     for form in [0_u8, 1, 2, 3, 0x81, 0x82, 0x83] {
         for _ in 0..400 {
@@ -193,7 +193,7 @@ fn hostile_bytes() {
             }
             hostile.extend(sample(0, 8 + random.usize(..200), random.u64(..)));
             let guarded = Guarded::from(hostile.as_slice());
-            assert!(sealed::unseal(guarded.bytes(), &given, MOST).is_err());
+            assert!(sealed::unseal(guarded.bytes(), &dictionaries, MOST).is_err());
         }
     }
 }
@@ -262,14 +262,14 @@ proptest! {
         let sealers = sealers();
         let sealer = which.get(&sealers);
         for dictionary in dictionaries_for(sealer.codec()) {
-            let given: Vec<Dictionary> = dictionary.iter().cloned().collect();
+            let dictionaries: Vec<Dictionary> = dictionary.iter().cloned().collect();
             let sealed = sealer.seal(&raw, dictionary.as_ref()).unwrap();
-            prop_assert_eq!(&sealed::unseal(&sealed, &given, raw.len()).unwrap(), &raw);
+            prop_assert_eq!(&sealed::unseal(&sealed, &dictionaries, raw.len()).unwrap(), &raw);
         }
     }
 
     #[test]
-    fn any_bytes_are_no_sealed_block(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_do_not_unseal(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         prop_assert!(sealed::unseal(&bytes, &[], MOST).is_err());
         let headed = [b"LPS\x01".as_slice(), &bytes].concat();
         prop_assert!(sealed::unseal(&headed, &[], MOST).is_err());

@@ -23,7 +23,7 @@ fn options(words: &str) -> Result<Options, Failure> {
 }
 
 #[test]
-fn nothing_asks_for_the_papers_objects() {
+fn without_arguments_the_papers_objects_are_used() {
     for words in ["", "--paper"] {
         let options = options(words).unwrap();
         assert_eq!(options, Options::new(Work::Paper(PaperObjects::default())), "{words}");
@@ -177,7 +177,7 @@ fn cachebench(cache: &str) -> (tempfile::TempDir, String) {
 }
 
 #[test]
-fn a_cachebench_file_says_what_the_arguments_do_not() {
+fn a_cachebench_file_sets_what_arguments_leave_unset() {
     let (_directory, path) = cachebench(r#""cacheSizeMB": 80, "nvmCacheSizeMB": 160"#);
     let figures = |words: &str| {
         let options = options(&format!("--cachebench {path} {words}")).unwrap();

@@ -17,11 +17,11 @@ pub struct Reporter {
     scenario: Option<String>,
     /// The cache in progress.
     name: String,
-    /// Fills until its knob is found.
+    /// Fills until its capacity is found.
     fills: usize,
 }
 
-/// Fills that the search for a knob usually needs.
+/// Fills that the search for a capacity usually needs.
 const USUAL_FILLS: usize = 3;
 
 impl Reporter {
@@ -70,12 +70,12 @@ impl Reporter {
                 self.fills = number + 1;
                 let fills = self.fills;
                 self.bar
-                    .say(format!("{}: fill {fills}, to find its size setting", self.name));
+                    .set_text(format!("{}: fill {fills}, to find its size setting", self.name));
             }
             Step::Progress(phase, done) => {
                 if matches!(phase, Phase::WarmUp | Phase::Timed) {
                     let what = if *phase == Phase::Timed { "measured" } else { "warm-up" };
-                    self.bar.say(format!("{}: {what}", self.name));
+                    self.bar.set_text(format!("{}: {what}", self.name));
                 }
                 self.bar.advance(self.share(*phase, *done));
             }

@@ -26,8 +26,8 @@ pub(super) const LEFT_OUT: f64 = 0.1;
 
 /// Microseconds of the pool's own work for a page it compresses: it chooses the page, copies it into the log, reclaims
 /// a part of a segment and removes evicted pages from its index. Measured as `sweep_ns` over `compressions` less the
-/// codec's own time, 4.6 us on an idle machine:
-/// `leafpress pool -p FILE --store memory -m 6M -w 1 -M 1,1 -f 40 -c zstd:1 --device-latency-us 110 --background-threads 0 --out DIR`.
+/// codec's own time, 4.6 us on an idle machine: `leafpress pool -p FILE --store memory -m 6M -w 1 -M 1,1 -f 40 -c
+/// zstd:1 --device-latency-us 110 --background-threads 0 --out DIR`.
 pub const SWEEP_US: f64 = 4.5;
 
 /// Microseconds after a wait for the device.

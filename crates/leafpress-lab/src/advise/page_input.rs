@@ -64,7 +64,7 @@ pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_l
         device_note: advice.device.as_deref().map(device_note),
         files: files(&advice.suite),
         verify: verification.map_or_else(Vec::new, verify_rows),
-        verify_says: verification.map_or_else(Vec::new, sentences),
+        verify_sentences: verification.map_or_else(Vec::new, sentences),
     }
 }
 

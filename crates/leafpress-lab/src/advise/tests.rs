@@ -143,7 +143,7 @@ fn a_turn_is_where_another_codec_takes_over() {
 }
 
 #[test]
-fn a_gain_too_small_to_be_told_is_none() {
+fn a_gain_within_the_error_is_not_recommended() {
     // Just above the latency from which on it pays.
     let at = |device_us: f64| question(HOT_SET, vec![block(8192, device_us, &[LZ4])]);
     let from = recommended(&at(110.0)).pays_from_us.unwrap();
@@ -384,7 +384,7 @@ fn the_latency_of_the_question_is_the_loads() {
 }
 
 #[test]
-fn what_is_said_is_as_before() {
+fn the_recommendation_matches_its_golden_text() {
     let mut all = String::new();
     for (what, device_us, codecs) in [
         ("a slow device", 460.0, &[LZ4, ZSTD][..]),

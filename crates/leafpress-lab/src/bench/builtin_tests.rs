@@ -21,7 +21,7 @@ fn options(name: &str, key_size: usize, value_size: usize) -> Options {
 }
 
 #[test]
-fn maps_say_how_they_hold_values() {
+fn maps_name_how_they_hold_values() {
     for name in ["btreemap", "skiplist", "treeindex", "masstree", "hashmap"] {
         for (value_size, how) in [
             (8, "(inline values)"),
@@ -29,8 +29,8 @@ fn maps_say_how_they_hold_values() {
             (100, "(boxed values)"),
         ] {
             let options = options(name, 6, value_size);
-            let said = options.input.open(&options, None).unwrap().name();
-            assert!(said.ends_with(how), "{said}");
+            let described = options.input.open(&options, None).unwrap().name();
+            assert!(described.ends_with(how), "{described}");
         }
     }
 }
@@ -85,19 +85,19 @@ fn check_against_a_map(name: &str, options: &Options, index: &dyn Index) {
                 "{what}: remove"
             ),
             _ if index.scans() => {
-                let asked = 1 + below(rng.next_u64(), 30) as usize;
+                let requested = 1 + below(rng.next_u64(), 30) as usize;
                 let expected: Vec<u8> = map
                     .range(key.clone()..)
-                    .take(asked)
+                    .take(requested)
                     .flat_map(|(k, v)| [k.clone(), v.clone()].concat())
                     .collect();
-                let scanned = index.scan(&key, asked, &mut records).unwrap();
+                let scanned = index.scan(&key, requested, &mut records).unwrap();
                 assert_eq!(
                     scanned * (options.key_bytes() + options.value_size),
                     records.len(),
                     "{what}: scan"
                 );
-                assert_eq!(records, expected, "{what}: scan of {asked}");
+                assert_eq!(records, expected, "{what}: scan of {requested}");
             }
             _ => assert!(index.scan(&key, 1, &mut records).is_err()),
         }
@@ -105,7 +105,7 @@ fn check_against_a_map(name: &str, options: &Options, index: &dyn Index) {
 }
 
 #[test]
-fn the_dummy_says_yes() {
+fn the_dummy_reports_success() {
     let options = options("dummy", 8, 8);
     let index = options.input.open(&options, None).unwrap();
     assert!(index.find(b"k", &mut []).unwrap() && index.insert(b"k", b"v").unwrap() && !index.stores());

@@ -13,7 +13,7 @@ use super::{Options, Outcome, Ratios, Report, Weight};
 use crate::core::LabError;
 use crate::harness::Phase;
 use crate::harness::child::{Job, Launcher};
-use crate::harness::other_work;
+use crate::harness::machine_load;
 
 /// One run of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -195,7 +195,7 @@ impl Comparison {
         }
         let outcomes = reports().flat_map(|report| &report.outcomes);
         let busiest = outcomes.filter_map(|outcome| outcome.cpu.other_cores).reduce(f64::max);
-        cautions.extend(other_work::caution(busiest, "bytes per record"));
+        cautions.extend(machine_load::caution(busiest, "bytes per record"));
         cautions
     }
 }

@@ -59,7 +59,7 @@ fn the_table_has_a_row_for_each_run() {
 }
 
 #[test]
-fn wrong_scans_are_told_below_the_table() {
+fn reports_wrong_scans_below_the_table() {
     let mut comparison = comparison();
     let outcomes = &mut comparison.lines[0].report.as_mut().unwrap().outcomes;
     for outcome in outcomes {
@@ -106,7 +106,7 @@ fn the_page_stands_alone_and_shows_everything() {
 }
 
 #[test]
-fn mixes_are_told_in_words() {
+fn describes_mixes_in_words() {
     let report = report("dummy", &[1.0]);
     assert_eq!(
         report.options.workload(),

@@ -8,7 +8,7 @@ use super::{Builtin, Comparison, Input, Line, Mode, Operation, Options, Outcome,
 use crate::core::LabError;
 use crate::core::latency::Latency;
 use crate::core::resources;
-use crate::harness::weigh::RESIDENT;
+use crate::harness::resident_memory::RESIDENT;
 use crate::report::document::{Document, Table};
 use crate::report::draw::{microseconds, quantile_lines};
 use crate::report::html::{figure, legend, pair};

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_controllers_are_told_from_their_neighbours() {
+    fn distinguishes_memory_controllers_from_their_neighbours() {
         for (name, is_one) in [
             ("uncore_imc", true),
             ("uncore_imc_11", true),
@@ -292,7 +292,7 @@ mod tests {
 
     /// On any machine, every metric is a count or an explanation.
     #[test]
-    fn every_metric_is_there_or_says_why_not() {
+    fn every_metric_is_present_or_has_a_reason() {
         let mut counters = Counters::open();
         counters.start();
         let work = std::thread::spawn(|| (0..1_000_000_u64).fold(0, |sum, i| std::hint::black_box(sum ^ i)));

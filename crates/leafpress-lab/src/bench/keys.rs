@@ -118,7 +118,7 @@ impl KeyFormat {
     #[inline]
     pub fn fill(&self, id: u64, key: &mut [u8]) -> usize {
         #[cfg(test)]
-        super::slow::make();
+        super::mock_cost::make();
         match &self.kind {
             Kind::PiBench { size } => {
                 let len = (*size).min(8);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn dense_keys_are_loaded_in_the_order_that_is_told() {
+    fn dense_keys_are_loaded_in_the_configured_order() {
         let mut options = Options::new("dummy".parse().unwrap());
         options.records = 1000;
         options.set_key_shape(KeyShape::Dense);

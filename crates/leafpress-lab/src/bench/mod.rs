@@ -19,21 +19,21 @@ mod input;
 mod keys;
 mod load;
 mod mix;
+#[cfg(test)]
+mod mock_cost;
 mod numbers;
 mod options;
 mod outcome;
 mod pin;
 mod recorder;
 mod repeat;
+mod resident_memory;
 mod scan;
 mod session;
-#[cfg(test)]
-mod slow;
 pub mod text;
 mod tree;
 mod values;
 mod verdict;
-mod weigh;
 mod worker;
 mod ycsb;
 
@@ -55,13 +55,13 @@ pub use options::{
 pub use outcome::{Counts, Latencies, Load, Operation, Outcome, Sample, ScanErrors, WindowLatency};
 pub use pin::Pin;
 pub use repeat::{Spread, median_of};
+pub(crate) use resident_memory::weigh_here;
 pub use session::{Event, Report, run, run_with};
 pub use tree::TreeOptions;
 pub use values::{ValueSource, check as check_values};
-pub(crate) use weigh::weigh_here;
 pub use ycsb::Ycsb;
 
-pub use crate::harness::weigh::{Resident, Weight};
+pub use crate::harness::resident_memory::{Resident, Weight};
 
 /// The job of a child that does one run of the index benchmark; the answer is a [`Report`].
 pub(crate) const RUN: &str = "bench_run";

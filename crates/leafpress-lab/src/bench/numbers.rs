@@ -1,4 +1,5 @@
-//! Parses numbers of the command line. Errors state the expected range; [`super::Options::validate`] checks the range itself.
+//! Parses numbers of the command line. Errors state the expected range; [`super::Options::validate`] checks the range
+//! itself.
 
 use std::fmt::Display;
 use std::str::FromStr;

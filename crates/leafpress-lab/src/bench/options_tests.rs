@@ -15,7 +15,7 @@ fn pibenchs_defaults_are_valid() {
 }
 
 #[test]
-fn every_bound_is_told_with_its_range() {
+fn reports_every_bound_with_its_range() {
     type Case<'c> = (&'c dyn Fn(&mut Options), &'c [&'c str]);
     let cases: [Case<'_>; 22] = [
         (&|o| o.records = u64::MAX, &["records: ", "between 0 and"]),
@@ -59,7 +59,7 @@ fn every_bound_is_told_with_its_range() {
 }
 
 #[test]
-fn a_sum_that_is_off_is_told_and_one_within_a_millionth_is_not() {
+fn reports_a_wrong_sum_of_ratios_but_allows_a_millionth() {
     let message = refused(|o| o.ratios.insert = 0.5);
     assert!(
         message.contains("sum to 1.5") && message.contains("insert 0.5"),
@@ -77,7 +77,7 @@ fn a_sum_that_is_off_is_told_and_one_within_a_millionth_is_not() {
 }
 
 #[test]
-fn impossible_combinations_say_so() {
+fn reports_impossible_combinations() {
     for (change, words) in [
         (
             (|o| (o.input, o.ratios.read, o.ratios.scan) = ("hashmap".parse().unwrap(), 0.5, 0.5)) as fn(&mut Options),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::hardware::Hardware;
 use crate::core::latency::Latency;
 use crate::core::resources::CpuTime;
-use crate::harness::weigh::Resident;
+use crate::harness::resident_memory::Resident;
 
 /// A kind of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn no_sample_is_no_latency() {
+    fn without_samples_there_is_no_latency() {
         let latencies = Recorder::merge(vec![recorder(true)], 30).unwrap();
         assert_eq!(latencies, Latencies::default());
     }

@@ -22,15 +22,15 @@ impl ScanCheck {
         }
     }
 
-    /// Checks a scan of `asked` records from `start` that returned `scanned`, stored in `records`.
-    pub(super) fn check(&mut self, start: &[u8], asked: usize, scanned: usize, records: &[u8]) {
+    /// Checks a scan of `requested` records from `start` that returned `scanned`, stored in `records`.
+    pub(super) fn check(&mut self, start: &[u8], requested: usize, scanned: usize, records: &[u8]) {
         let right_length = match self.fixed {
             Some((_, record)) => scanned.checked_mul(record) == Some(records.len()),
             None => self.keys(records).count() == scanned,
         };
-        let too_many = scanned > asked || !right_length;
+        let too_many = scanned > requested || !right_length;
         let found = self.keys(records);
-        let keys = || found.clone().take(asked);
+        let keys = || found.clone().take(requested);
         let order = |below: fn(&[u8], &[u8]) -> bool| {
             let mut keys = keys();
             let Some(mut last) = keys.next() else {
@@ -43,7 +43,7 @@ impl ScanCheck {
         let describe = || {
             let first = keys().next().map_or_else(|| "none".into(), readable);
             format!(
-                "a scan of {asked} records from key {} returned {scanned}, the first with key {first}",
+                "a scan of {requested} records from key {} returned {scanned}, the first with key {first}",
                 readable(start)
             )
         };
@@ -147,7 +147,7 @@ fn below_as_integers(a: &[u8], b: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn check(order: KeyOrder, start: u8, asked: usize, scanned: usize, keys: &[u16]) -> ScanErrors {
+    fn check(order: KeyOrder, start: u8, requested: usize, scanned: usize, keys: &[u16]) -> ScanErrors {
         let mut options = Options::new("dummy".parse().unwrap());
         (options.key_size, options.value_size) = (2, 1);
         let mut check = ScanCheck::new(&options, order);
@@ -155,15 +155,15 @@ mod tests {
             .iter()
             .flat_map(|key| [key.to_be_bytes()[0], key.to_be_bytes()[1], 9])
             .collect();
-        check.check(&[0, start], asked, scanned, &records);
+        check.check(&[0, start], requested, scanned, &records);
         check.finish()
     }
 
     #[test]
     fn right_scans_pass() {
-        for (asked, keys) in [(3, [5_u16, 6, 7].as_slice()), (9, &[5, 300]), (3, &[])] {
+        for (requested, keys) in [(3, [5_u16, 6, 7].as_slice()), (9, &[5, 300]), (3, &[])] {
             assert_eq!(
-                check(KeyOrder::Bytes, 5, asked, keys.len(), keys),
+                check(KeyOrder::Bytes, 5, requested, keys.len(), keys),
                 ScanErrors::default()
             );
         }
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_several_lengths_are_told_apart() {
+    fn separates_records_of_several_lengths() {
         let mut options = Options::new("dummy".parse().unwrap());
         options.set_key_shape(crate::core::keys::KeyShape::Text);
         let framed = |keys: &[&str]| -> Vec<u8> {

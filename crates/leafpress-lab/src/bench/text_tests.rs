@@ -141,7 +141,7 @@ fn the_layout_without_load_hardware_and_latency() {
 }
 
 #[test]
-fn an_open_loop_and_repetitions_are_told() {
+fn reports_an_open_loop_and_repetitions() {
     let mut report = report("masstree", &[1000.0, 500.0, 2000.0]);
     report.options.rate = Some(1_200_000.0);
     for outcome in &mut report.outcomes {
@@ -159,7 +159,7 @@ fn an_open_loop_and_repetitions_are_told() {
 
 /// No latency was sampled: the line is present, without figures.
 #[test]
-fn no_sample_is_told_as_none() {
+fn reports_that_there_are_no_samples() {
     let mut report = report("masstree", &[1000.0]);
     report.outcomes[0].latencies = Some(Latencies::default());
     let text = whole(&report);

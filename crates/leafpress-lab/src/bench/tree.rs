@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_round_trip_and_bounds_are_told() {
+    fn options_round_trip_and_bounds_are_reported() {
         for text in ["", "shards=4", "background_threads=2,landing_bytes=2048,dictionary=0"] {
             assert_eq!(text.parse::<TreeOptions>().unwrap().to_string(), text);
         }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_built_as_told() {
+    fn a_tree_is_built_with_its_options() {
         let options: TreeOptions = "shards=3,dictionary=0".parse().unwrap();
         let tree = options.build(Codec::None, 1).unwrap();
         assert!(format!("{tree:?}").contains("shards: 3"), "{tree:?}");

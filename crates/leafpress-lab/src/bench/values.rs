@@ -195,7 +195,7 @@ impl Values {
     #[inline]
     pub(super) fn chosen(&self, random: u64) -> &[u8] {
         #[cfg(test)]
-        super::slow::make();
+        super::mock_cost::make();
         match &self.bytes {
             Bytes::Pool(pool) => {
                 let at = below(random, (pool.len() - self.value_bytes + 1) as u64) as usize;
@@ -301,8 +301,8 @@ mod tests {
         assert!(taken.len() == 1000 && last > 19_900, "{last}");
         assert_eq!(many.repeated(1000), None);
         write(10);
-        let told = values(&source, 8, 1).repeated(1000).unwrap();
-        assert!(told.contains("10 values for 1000 keys"), "{told}");
+        let note = values(&source, 8, 1).repeated(1000).unwrap();
+        assert!(note.contains("10 values for 1000 keys"), "{note}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use quanta::Mock;
 
 use super::*;
-use crate::bench::{Latencies, Law, Ratios, slow};
+use crate::bench::{Latencies, Law, Ratios, mock_cost};
 
 /// Records the requested keys, by operation.
 #[derive(Default)]
@@ -188,7 +188,7 @@ fn every_loaded_id_is_drawn() {
 }
 
 #[test]
-fn scans_vary_in_length_where_told() {
+fn scans_vary_in_length_where_configured() {
     let mut options = options(1, 1.0, 0.0);
     options.set_ycsb(super::super::Ycsb::E);
     options.scan_size = 4;
@@ -256,7 +256,7 @@ impl Index for Ticking {
 /// The latencies of `operations` operations on a [`Ticking`] index where making a key or a value takes a millisecond.
 fn latencies_of_slowly_made(options: &Options, operations: u64) -> Latencies {
     let (clock, mock) = Clock::mock();
-    slow::making_takes(Arc::clone(&mock), 1_000_000);
+    mock_cost::making_takes(Arc::clone(&mock), 1_000_000);
     let index = Ticking(mock);
     let format = KeyFormat::new(b"", options.key_size);
     let values = Values::load(options, &AtomicBool::new(false)).unwrap();

@@ -6,8 +6,8 @@ use plotters::style::RGBColor;
 use super::outcome::{Line, Measured, Outcome, Sample};
 use crate::core::LabError;
 use crate::report::draw::{microseconds, quantile_lines};
+use crate::report::hot_set_move;
 use crate::report::html::{figure, legend, pair};
-use crate::report::moved;
 use crate::report::numbers::three_digits;
 use crate::report::over_time::{OverTime, over_time};
 use crate::report::palette::colours;
@@ -157,5 +157,5 @@ pub(super) fn charts(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Markup, LabE
 /// Mean times of reads around a move of the hot keys, if there was one.
 fn around_move(outcome: &Outcome, runs: &[Run<'_>]) -> Result<Option<String>, LabError> {
     let lines = runs.iter().map(|run| (run.hue, run.measured.timeline.as_slice()));
-    moved::mean_reads(outcome.options.shift_at, &lines.collect::<Vec<_>>())
+    hot_set_move::mean_reads(outcome.options.shift_at, &lines.collect::<Vec<_>>())
 }

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_past_its_time_is_told() {
+    fn reports_an_expired_value() {
         let workload = paper_workload(100);
         let versions = Versions::new(100, Some(Duration::from_millis(5)));
         versions.done(7, 0);

@@ -8,8 +8,8 @@ use super::{Length, Options, charts, driver, mrc, tables};
 use crate::core::latency::Latency;
 use crate::core::{Bytes, about};
 use crate::report::document::{Document, Table};
+use crate::report::hot_set_move;
 use crate::report::html::pair;
-use crate::report::moved;
 use crate::report::numbers::{mops, percent, thousands};
 use crate::report::paragraph::wrapped;
 use crate::report::table::{Best, Marked, Part, ranked};
@@ -17,7 +17,7 @@ use crate::report::table::{Best, Marked, Part, ranked};
 /// Explanation of the figures in the text.
 const CAPTION: [&str; 2] = [
     "Memory is the growth of the process since just before the cache is created; its peak is in the table, as a multiple of the memory. \
-     leafpress is configured with the memory itself. For the others, a capacity (knob) was searched at which the process \
+     leafpress is configured with the memory itself. For the others, a capacity was searched at which the process \
      fits; entries weigh their stored key and value.",
     "Every hit was compared with the expected value. A star marks the best of its column.",
 ];
@@ -25,7 +25,7 @@ const CAPTION: [&str; 2] = [
 const NOTES: [&str; 6] = [
     "<b>Memory</b> is the growth of the process's resident memory since just before the cache was created, sampled 50 times per second. Each \
      cache ran in its own process, with this program's allocator.",
-    "<b>Knob</b> is the capacity configured for a cache. For leafpress it is the memory itself; for the others, a capacity was searched at \
+    "<b>Capacity</b> is the one configured for a cache. For leafpress it is the memory itself; for the others, a capacity was searched at \
      which the process fits into the memory.",
     "<b>A hit</b> is a read that found its key; its value was copied out or decoded, and compared with the expected one. \
      <b>A miss</b> is followed by the insertion, whose time is included.",
@@ -74,7 +74,7 @@ fn headings(options: &Options) -> [&'static str; 14] {
         "\np99",
         "\np99.9",
         "peak of\nmemory",
-        "knob",
+        "capacity",
         "records\nheld",
     ]
 }
@@ -134,7 +134,11 @@ pub fn document(outcome: &Outcome) -> Document<'_> {
 fn moves(outcome: &Outcome) -> Vec<String> {
     let lines = outcome.lines.iter().filter_map(|line| {
         let (measured, shift_at) = (line.measured.as_ref()?, outcome.options.shift_at?);
-        Some(moved::words(&line.engine.to_string(), &measured.timeline, shift_at))
+        Some(hot_set_move::words(
+            &line.engine.to_string(),
+            &measured.timeline,
+            shift_at,
+        ))
     });
     lines.collect()
 }
@@ -244,7 +248,7 @@ fn rows(outcome: &Outcome) -> Vec<Vec<Marked>> {
             Some((format!("{part:.2}x"), part))
         }),
         (None, &|line, _| {
-            let bytes = line.knob.as_ref()?.bytes as f64;
+            let bytes = line.capacity.as_ref()?.bytes as f64;
             Some((about(bytes), bytes))
         }),
         (Some(Best::Most), &|_, m| {
@@ -357,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_a_rate_tells_who_fell_behind_and_charges_nothing() {
+    fn a_page_of_a_rate_names_caches_that_fell_behind_and_charges_nothing() {
         let page = document(&fixtures::at_a_rate())
             .page("leafpress cache --rate 500000")
             .unwrap();

@@ -1,6 +1,6 @@
 //! Shared test fixtures of the comparison: a workload, and synthetic figures.
 
-use super::outcome::{Fill, Knob, Line, Measured, Mismatches, Outcome, RateFigures, Sample};
+use super::outcome::{ConfiguredCapacity, Fill, Line, Measured, Mismatches, Outcome, RateFigures, Sample};
 use super::workload::Workload;
 use super::{EngineSpec, Options, PaperObjects, Work};
 use crate::core::corpus::Source;
@@ -28,7 +28,7 @@ fn latency(ns: u64) -> Option<Latency> {
     })
 }
 
-fn line(engine: &str, hits: u64, knob_bytes: u64) -> Line {
+fn line(engine: &str, hits: u64, capacity_bytes: u64) -> Line {
     let sample = |at: u32| Sample {
         at_seconds: f64::from(at) / 2.0,
         length_seconds: 0.5,
@@ -39,10 +39,10 @@ fn line(engine: &str, hits: u64, knob_bytes: u64) -> Line {
     };
     Line {
         engine: engine.parse().unwrap(),
-        knob: Some(Knob {
-            bytes: knob_bytes,
+        capacity: Some(ConfiguredCapacity {
+            bytes: capacity_bytes,
             fills: vec![Fill {
-                knob_bytes,
+                capacity_bytes,
                 growth_bytes: 65 << 20,
                 holds_all: false,
             }],
@@ -112,7 +112,7 @@ pub(crate) fn outcome() -> Outcome {
         (measured.writes, measured.write_latency) = (100, latency(900));
     }
     let failed = Line {
-        knob: None,
+        capacity: None,
         measured: None,
         failure: Some("run failed: killed by signal 9 (SIGKILL)".into()),
         ..line("foyer", 0, 0)

@@ -28,7 +28,7 @@ const DISK_WORK: (u64, u64, u64) = (4, 100_000, 1_000_000);
 pub(crate) struct Task {
     pub(crate) options: Options,
     pub(crate) engine: EngineSpec,
-    pub(crate) knob_bytes: u64,
+    pub(crate) capacity_bytes: u64,
 }
 
 /// The workload and the possible values: memory allocated before a cache is created, so that the process's growth from
@@ -83,7 +83,7 @@ pub(crate) fn measure(
 ) -> Result<Measured, LabError> {
     progress(Phase::Corpus, 0.0);
     let prepared = Prepared::new(&task.options)?;
-    let settings = Settings::new(&task.options, task.knob_bytes, prepared.workload.record_bytes());
+    let settings = Settings::new(&task.options, task.capacity_bytes, prepared.workload.record_bytes());
     let scratch = Prepared::scratch(&task.options, &prepared.workload)?;
     let growth = Growth::from_here();
     let engine = task.engine.make(&settings)?;
@@ -101,8 +101,8 @@ pub(crate) fn fill(task: &Task, cancel: &AtomicBool, progress: &mut dyn FnMut(Ph
     progress(Phase::Load, 0.0);
     let prepared = Prepared::new(&task.options)?;
     let workload = &prepared.workload;
-    let settings = Settings::new(&task.options, task.knob_bytes, workload.record_bytes());
-    let enough_bytes = (task.knob_bytes as f64 * OVERFILL) as u64;
+    let settings = Settings::new(&task.options, task.capacity_bytes, workload.record_bytes());
+    let enough_bytes = (task.capacity_bytes as f64 * OVERFILL) as u64;
     let records = ((enough_bytes as f64 / workload.record_bytes()) as u64).min(workload.keys());
     let (each, least, most) = if task.engine.needs_disk() { DISK_WORK } else { WORK };
     let options = Options {
@@ -129,7 +129,7 @@ pub(crate) fn fill(task: &Task, cancel: &AtomicBool, progress: &mut dyn FnMut(Ph
     };
     let measured = driver::measure(&shared, scratch, growth, cancel, &mut progress)?;
     Ok(Fill {
-        knob_bytes: task.knob_bytes,
+        capacity_bytes: task.capacity_bytes,
         growth_bytes: measured.peak_growth_bytes,
         holds_all: measured.holds_all(workload.keys()),
     })

@@ -2,16 +2,17 @@
 //!
 //! Memory is the growth of the *process*. Each engine runs in its own process. Ours takes the memory as its bound; the
 //! others bound something else (the configured weight of an entry), so for those a capacity is searched at which the
-//! process grows by no more (`knob`). Then threads get keys by a distribution, a trace or a CacheBench file, insert
+//! process grows by no more (`capacity_search`). Then
+//! threads get keys by a distribution, a trace or a CacheBench file, insert
 //! missed keys, and compare every value that they find with what its key must have (`checks`).
 
+mod capacity_search;
 mod charts;
 mod checks;
 pub(crate) mod document;
 mod driver;
 mod engines;
 pub(crate) mod job;
-mod knob;
 mod mrc;
 mod objects;
 mod options;
@@ -31,7 +32,7 @@ pub(crate) use job::{fill, measure};
 pub use mrc::{Curve, Held, HitCurves, HitRatios, MrcOptions, Sampling, SizePoint};
 pub use objects::{MAX_PAPER_VALUE_BYTES, PaperObjects};
 pub use options::{DiskOptions, Length, MAX_WORKING_SET_BYTES, Options, Work};
-pub use outcome::{DiskFigures, Fill, Knob, Line, Measured, Mismatches, Outcome, RateFigures, Sample};
+pub use outcome::{ConfiguredCapacity, DiskFigures, Fill, Line, Measured, Mismatches, Outcome, RateFigures, Sample};
 pub use run::{Step, run_caches, run_caches_with};
 pub use workload::{CacheBenchDefaults, TraceFormat, cachebench_defaults};
 

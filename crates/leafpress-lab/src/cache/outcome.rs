@@ -7,7 +7,7 @@ use super::engines::EngineSpec;
 use super::mrc::HitCurves;
 use crate::core::Bytes;
 use crate::core::latency::Latency;
-use crate::harness::other_work;
+use crate::harness::machine_load;
 use crate::harness::timeline::{Moment, Move, around_move};
 use crate::report::numbers::thousands;
 
@@ -15,21 +15,21 @@ use crate::report::numbers::thousands;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Fill {
     /// The cache's configured capacity, in bytes.
-    pub knob_bytes: u64,
+    pub capacity_bytes: u64,
     /// The most that the process grew by, in bytes.
     pub growth_bytes: u64,
-    /// Whether the whole working set was in the cache: no larger knob would hold more.
+    /// Whether the whole working set was in the cache: no larger capacity would hold more.
     pub holds_all: bool,
 }
 
 /// The capacity to configure for a cache, so that its process grows by at most the memory.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Knob {
+pub struct ConfiguredCapacity {
     /// In bytes.
     pub bytes: u64,
     /// The fills by which it was found; none where the cache bounds the memory itself.
     pub fills: Vec<Fill>,
-    /// Runs with it and with knobs that did not fit, including the selected one.
+    /// Runs with it and with capacities that did not fit, including the selected one.
     pub runs: Vec<Fill>,
 }
 
@@ -331,7 +331,7 @@ pub struct Line {
     /// The cache.
     pub engine: EngineSpec,
     /// Its configured capacity; `None` if that was not found.
-    pub knob: Option<Knob>,
+    pub capacity: Option<ConfiguredCapacity>,
     /// Its results; `None` if it failed.
     pub measured: Option<Measured>,
     /// Why it failed, in a line.
@@ -465,7 +465,7 @@ impl Outcome {
         let busiest = measured.filter_map(|measured| measured.other_cores).reduce(f64::max);
         repeated
             .into_iter()
-            .chain(other_work::caution(busiest, "hit ratios over equal operations"))
+            .chain(machine_load::caution(busiest, "hit ratios over equal operations"))
             .chain(self.fell_behind())
             .chain(self.over_memory())
             .collect()

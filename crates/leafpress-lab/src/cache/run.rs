@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use super::job::Task;
-use super::outcome::{Fill, Knob, Line, Measured, Outcome};
+use super::outcome::{ConfiguredCapacity, Fill, Line, Measured, Outcome};
 use super::workload::Workload;
-use super::{EngineSpec, FILL, MEASURE, Options, Work, knob, mrc};
+use super::{EngineSpec, FILL, MEASURE, Options, Work, capacity_search, mrc};
 use crate::core::{LabError, resources};
 use crate::harness::Phase;
 use crate::harness::child::{Job, Launcher};
@@ -20,7 +20,7 @@ pub enum Step<'s> {
     Scenario(usize, &'s str),
     /// The run of this number, from 0, starts.
     Started(usize, &'s EngineSpec),
-    /// A fill, of this number from 0, of the search for a knob.
+    /// A fill, of this number from 0, of the search for a capacity.
     Fill(usize),
     /// The phase of the cache's process, and its progress, 0 to 1.
     Progress(Phase, f64),
@@ -53,14 +53,14 @@ pub fn run_caches_with(
     cancel: &AtomicBool,
     steps: &mut dyn FnMut(Step<'_>),
 ) -> Result<Outcome, LabError> {
-    run_knowing(&mut Knobs::default(), launcher, options, logs, cancel, steps)
+    run_knowing(&mut KnownCapacities::default(), launcher, options, logs, cancel, steps)
 }
 
-/// Knobs that were found: with the same memory and records they need not be searched again.
+/// KnownCapacities that were found: with the same memory and records they need not be searched again.
 #[derive(Debug, Default)]
-pub(crate) struct Knobs(Vec<(EngineSpec, u64, Work, u64)>);
+pub(crate) struct KnownCapacities(Vec<(EngineSpec, u64, Work, u64)>);
 
-impl Knobs {
+impl KnownCapacities {
     fn find(&self, engine: &EngineSpec, options: &Options) -> Option<u64> {
         let known = |entry: &&(EngineSpec, u64, Work, u64)| {
             (entry.0, entry.1) == (*engine, options.memory_bytes) && entry.2 == options.work
@@ -68,15 +68,15 @@ impl Knobs {
         self.0.iter().rev().find(known).map(|entry| entry.3)
     }
 
-    fn note(&mut self, engine: EngineSpec, options: &Options, knob: &Knob) {
+    fn note(&mut self, engine: EngineSpec, options: &Options, capacity: &ConfiguredCapacity) {
         self.0
-            .push((engine, options.memory_bytes, options.work.clone(), knob.bytes));
+            .push((engine, options.memory_bytes, options.work.clone(), capacity.bytes));
     }
 }
 
-/// [`run_caches_with`], with knobs that were found before.
+/// [`run_caches_with`], with capacities that were found before.
 pub(crate) fn run_knowing(
-    knobs: &mut Knobs,
+    capacities: &mut KnownCapacities,
     launcher: &Launcher,
     options: &Options,
     logs: &Path,
@@ -118,7 +118,7 @@ pub(crate) fn run_knowing(
         steps(Step::Started(number, engine));
         let mut line = Line {
             engine: *engine,
-            knob: None,
+            capacity: None,
             measured: None,
             failure: None,
         };
@@ -129,14 +129,14 @@ pub(crate) fn run_knowing(
             logs,
             number,
             keys: outcome.keys,
-            known_knob: knobs.find(engine, options),
+            known_capacity: capacities.find(engine, options),
             cancel,
         };
-        match children.run(&mut line.knob, steps) {
+        match children.run(&mut line.capacity, steps) {
             Ok(measured) => {
                 line.measured = Some(measured);
-                if let Some(knob) = &line.knob {
-                    knobs.note(*engine, options, knob);
+                if let Some(capacity) = &line.capacity {
+                    capacities.note(*engine, options, capacity);
                 }
             }
             Err(LabError::Cancelled) => {
@@ -161,61 +161,70 @@ struct Children<'c> {
     number: usize,
     /// Keys in the backend.
     keys: u64,
-    /// The knob found for the same memory and records: the run itself shows whether it fits.
-    known_knob: Option<u64>,
+    /// The capacity found for the same memory and records: the run itself shows whether it fits.
+    known_capacity: Option<u64>,
     cancel: &'c AtomicBool,
 }
 
 impl Children<'_> {
-    fn run(&self, found: &mut Option<Knob>, steps: &mut dyn FnMut(Step<'_>)) -> Result<Measured, LabError> {
+    fn run(
+        &self,
+        found: &mut Option<ConfiguredCapacity>,
+        steps: &mut dyn FnMut(Step<'_>),
+    ) -> Result<Measured, LabError> {
         let memory_bytes = self.options.memory_bytes;
         if self.engine.bounds_memory() {
-            *found = Some(Knob {
+            *found = Some(ConfiguredCapacity {
                 bytes: memory_bytes,
                 fills: Vec::new(),
                 runs: Vec::new(),
             });
             return self.call(MEASURE, "run", memory_bytes, steps);
         }
-        if let Some(bytes) = self.known_knob {
-            let knob = Knob {
+        if let Some(bytes) = self.known_capacity {
+            let capacity = ConfiguredCapacity {
                 bytes,
                 fills: Vec::new(),
                 runs: Vec::new(),
             };
-            return self.run_within(found.insert(knob), steps);
+            return self.run_within(found.insert(capacity), steps);
         }
         let mut number = 0;
-        let knob = knob::search(memory_bytes, |knob_bytes| {
+        let capacity = capacity_search::search(memory_bytes, |capacity_bytes| {
             steps(Step::Fill(number));
             number += 1;
-            self.call::<Fill>(FILL, &format!("fill-{number}"), knob_bytes, steps)
+            self.call::<Fill>(FILL, &format!("fill-{number}"), capacity_bytes, steps)
         })?;
-        self.run_within(found.insert(knob), steps)
+        self.run_within(found.insert(capacity), steps)
     }
 
-    /// Runs a cache under its knob, and again under a corrected one while the process grew by too much or too little.
-    fn run_within(&self, knob: &mut Knob, steps: &mut dyn FnMut(Step<'_>)) -> Result<Measured, LabError> {
+    /// Runs a cache under its capacity, and again under a corrected one while the process grew by too much or too
+    /// little.
+    fn run_within(
+        &self,
+        capacity: &mut ConfiguredCapacity,
+        steps: &mut dyn FnMut(Step<'_>),
+    ) -> Result<Measured, LabError> {
         let memory_bytes = self.options.memory_bytes;
         let mut all: Vec<Measured> = Vec::new();
-        let mut knob_bytes = knob.bytes;
-        for number in 1..=knob::MAX_RUNS {
-            let measured: Measured = self.call(MEASURE, &format!("run-{number}"), knob_bytes, steps)?;
+        let mut capacity_bytes = capacity.bytes;
+        for number in 1..=capacity_search::MAX_RUNS {
+            let measured: Measured = self.call(MEASURE, &format!("run-{number}"), capacity_bytes, steps)?;
             let run = Fill {
-                knob_bytes,
+                capacity_bytes,
                 growth_bytes: measured.peak_growth_bytes,
                 holds_all: measured.holds_all(self.keys),
             };
-            knob.runs.push(run);
+            capacity.runs.push(run);
             all.push(measured);
-            match knob::correction(memory_bytes, &run) {
-                Some(corrected) => knob_bytes = corrected,
+            match capacity_search::correction(memory_bytes, &run) {
+                Some(corrected) => capacity_bytes = corrected,
                 None => break,
             }
         }
         // There is at least one.
-        let best = knob::best_run(memory_bytes, &knob.runs).unwrap_or(0);
-        knob.bytes = knob.runs[best].knob_bytes;
+        let best = capacity_search::best_run(memory_bytes, &capacity.runs).unwrap_or(0);
+        capacity.bytes = capacity.runs[best].capacity_bytes;
         let mut taken = all.swap_remove(best);
         // Wrong values count, whichever run is used.
         for other in all {
@@ -228,7 +237,7 @@ impl Children<'_> {
         &self,
         name: &'static str,
         what: &str,
-        knob_bytes: u64,
+        capacity_bytes: u64,
         steps: &mut dyn FnMut(Step<'_>),
     ) -> Result<T, LabError> {
         let request = Job {
@@ -236,7 +245,7 @@ impl Children<'_> {
             request: Task {
                 options: self.options.clone(),
                 engine: *self.engine,
-                knob_bytes,
+                capacity_bytes,
             },
         };
         let log = self.logs.join(format!("cache-{}-{what}.log", self.number));

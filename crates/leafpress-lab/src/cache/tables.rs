@@ -107,7 +107,7 @@ const COLUMNS: [Column; 63] = [
         number(r.measured.peak_over_memory(&r.outcome.options), 4)
     }),
     ("bytes_held", |r| word(r.measured.bytes_held?)),
-    ("knob_bytes", |r| word(r.line.knob.as_ref()?.bytes)),
+    ("capacity_bytes", |r| word(r.line.capacity.as_ref()?.bytes)),
     ("records", |r| word(r.measured.records?)),
     ("stale", |r| word(r.measured.mismatches.stale)),
     ("wrong", |r| word(r.measured.mismatches.wrong)),

@@ -17,7 +17,7 @@ fn run(engine: &str, options: &Options) -> Measured {
     let task = Task {
         options: options.clone(),
         engine: engine.parse().unwrap(),
-        knob_bytes: options.memory_bytes,
+        capacity_bytes: options.memory_bytes,
     };
     measure(&task, &AtomicBool::new(false), &mut |_, _| {}).unwrap()
 }
@@ -137,7 +137,7 @@ impl Engine for Broken {
 
 /// Its figures would be those of a cache without a disk.
 #[test]
-fn a_cache_whose_disk_fails_has_failed() {
+fn a_failing_disk_fails_the_measurement() {
     let options = options();
     let broken = Broken {
         records: Mutex::default(),
@@ -352,11 +352,11 @@ fn requests_come_at_a_rate_whether_the_cache_keeps_up_or_not() {
     assert!(hit.p50_ns > 20_000_000, "{hit:?}");
     let mut outcome = fixtures::outcome();
     outcome.lines[0].measured = Some(measured);
-    let said = outcome.fell_behind();
-    assert_eq!(said.len(), 1, "{said:?}");
+    let sentences = outcome.fell_behind();
+    assert_eq!(sentences.len(), 1, "{sentences:?}");
     assert!(
-        said[0].starts_with("FELL BEHIND: leafpress: ") && said[0].contains("of 100,000,000"),
-        "{said:?}"
+        sentences[0].starts_with("FELL BEHIND: leafpress: ") && sentences[0].contains("of 100,000,000"),
+        "{sentences:?}"
     );
 }
 
@@ -376,16 +376,16 @@ fn a_read_that_misses_waits_for_the_backend() {
 }
 
 #[test]
-fn a_fill_tells_the_growth() {
+fn a_fill_reports_the_growth() {
     let task = Task {
         options: options(),
         engine: "quick_cache".parse().unwrap(),
-        knob_bytes: 8 << 20,
+        capacity_bytes: 8 << 20,
     };
     let filled = fill(&task, &AtomicBool::new(false), &mut |_, _| {}).unwrap();
     assert!(filled.holds_all, "{filled:?}");
     let small = Task {
-        knob_bytes: 64 << 10,
+        capacity_bytes: 64 << 10,
         ..task
     };
     let filled = fill(&small, &AtomicBool::new(false), &mut |_, _| {}).unwrap();
@@ -393,11 +393,11 @@ fn a_fill_tells_the_growth() {
 }
 
 #[test]
-fn who_cancels_gets_no_answer() {
+fn a_cancelled_measurement_returns_an_error() {
     let task = Task {
         options: options(),
         engine: "leafpress".parse().unwrap(),
-        knob_bytes: 4 << 20,
+        capacity_bytes: 4 << 20,
     };
     let cancelled = measure(&task, &AtomicBool::new(true), &mut |_, _| {});
     assert!(matches!(cancelled, Err(crate::LabError::Cancelled)), "{cancelled:?}");
@@ -408,10 +408,10 @@ fn figures_follow_from_what_was_counted() {
     let mut outcome = fixtures::outcome();
     assert_eq!(outcome.over_memory(), [""; 0]);
     outcome.lines[0].measured.as_mut().unwrap().peak_growth_bytes = 128 << 20;
-    let said = outcome.over_memory();
+    let sentences = outcome.over_memory();
     assert!(
-        said.len() == 1 && said[0].contains("grew by 2.00 times 64M"),
-        "{said:?}"
+        sentences.len() == 1 && sentences[0].contains("grew by 2.00 times 64M"),
+        "{sentences:?}"
     );
     let measured = outcome.lines[0].measured.as_ref().unwrap();
     assert_eq!(measured.hit_ratio(), Some(0.55));

@@ -138,56 +138,59 @@ mod tests {
             (other.hits, other.misses) = (360_000, 225_000);
             other.milestones = vec![milestone(18_560)];
         });
-        let told = verdicts(&outcome).concat();
+        let reported = verdicts(&outcome).concat();
         assert!(
-            told.contains("hit ratio 30.0% vs 29.0% (first 64,000 operations)"),
-            "{told}"
+            reported.contains("hit ratio 30.0% vs 29.0% (first 64,000 operations)"),
+            "{reported}"
         );
         // Without a number of operations that both completed, hits are not compared.
         edit(&mut outcome, 0, |one| one.milestones.clear());
-        let told = verdicts(&outcome).concat();
-        assert!(!told.contains("hit ratio"), "{told}");
+        let reported = verdicts(&outcome).concat();
+        assert!(!reported.contains("hit ratio"), "{reported}");
         assert!(
-            told.contains("fewer operations per second") && !told.contains("miss cost"),
-            "{told}"
+            reported.contains("fewer operations per second") && !reported.contains("miss cost"),
+            "{reported}"
         );
     }
 
     #[test]
-    fn each_of_ours_is_told_where_there_is_no_other() {
+    fn each_of_ours_is_reported_without_a_competitor() {
         let mut outcome = fixtures::outcome();
         outcome.lines.truncate(2);
         outcome.lines[1].engine = "leafpress:none".parse().unwrap();
         edit(&mut outcome, 1, |other| other.hits = 550_000);
-        let told = verdicts(&outcome);
-        assert_eq!(told.len(), 2, "{told:?}");
+        let reported = verdicts(&outcome);
+        assert_eq!(reported.len(), 2, "{reported:?}");
         assert!(
-            told[0].starts_with("leafpress: hit ratio 55.0%") && told[1].starts_with("leafpress:none: "),
-            "{told:?}"
+            reported[0].starts_with("leafpress: hit ratio 55.0%") && reported[1].starts_with("leafpress:none: "),
+            "{reported:?}"
         );
     }
 
     #[test]
-    fn of_equals_the_faster_one_is_compared_with_and_other_tiers_are_told() {
+    fn compares_with_the_faster_of_equals_and_reports_other_tiers() {
         let mut outcome = fixtures::outcome();
         outcome.lines.truncate(3);
         edit(&mut outcome, 1, |other| other.seconds = 1.0);
         edit(&mut outcome, 2, |other| {
             (other.hits, other.misses, other.writes) = (260_000, 740_000, 0)
         });
-        let told = verdicts(&outcome).concat();
-        assert!(told.contains("quick_cache+zstd:3 (best competitor): "), "{told}");
-        edit(&mut outcome, 0, |one| one.disk = Some(DiskFigures::default()));
-        let told = verdicts(&outcome).concat();
+        let reported = verdicts(&outcome).concat();
         assert!(
-            told.contains("quick_cache+zstd:3 (best competitor, no disk tier): "),
-            "{told}"
+            reported.contains("quick_cache+zstd:3 (best competitor): "),
+            "{reported}"
+        );
+        edit(&mut outcome, 0, |one| one.disk = Some(DiskFigures::default()));
+        let reported = verdicts(&outcome).concat();
+        assert!(
+            reported.contains("quick_cache+zstd:3 (best competitor, no disk tier): "),
+            "{reported}"
         );
         edit(&mut outcome, 2, |other| {
             other.disk = Some(DiskFigures::default());
             (other.hits, other.misses) = (10_000, 990_000);
         });
-        let told = verdicts(&outcome).concat();
-        assert!(told.contains("moka (best competitor): "), "{told}");
+        let reported = verdicts(&outcome).concat();
+        assert!(reported.contains("moka (best competitor): "), "{reported}");
     }
 }

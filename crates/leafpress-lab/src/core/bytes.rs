@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_of_bytes_is_told() {
+    fn reports_invalid_numbers_of_bytes() {
         for text in [
             "", "M", "-1", "1.5", "1X", "1KBB", "1.2.3M", "1e9", " 1", "1 M", "ä", "1ä",
         ] {
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_bytes_are_told_as_that() {
+    fn reports_sizes_that_are_too_large() {
         for text in ["99999999T", "18446744073709551616", "16384P", "99999.5P"] {
             let error = text.parse::<Bytes>().unwrap_err();
             assert_eq!(error, ParseBytesError::TooMany(text.into()));

@@ -255,7 +255,7 @@ pub fn host() -> String {
 #[cfg(all(test, target_os = "linux", not(miri)))]
 mod tests {
     #[test]
-    fn a_programs_code_is_resident_once_it_is_asked_for() {
+    fn a_programs_code_is_resident_on_request() {
         super::make_program_resident();
         let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let program = std::env::current_exe().unwrap();

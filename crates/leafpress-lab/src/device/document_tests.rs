@@ -60,7 +60,7 @@ fn the_report_of_a_probe() {
 }
 
 #[test]
-fn what_is_suspicious_is_told() {
+fn reports_suspicious_results() {
     let report = fixtures::suspicious();
     let text = document(&report).text();
     assert_golden("device/golden/suspicious.txt", &text);

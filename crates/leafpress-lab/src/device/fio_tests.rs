@@ -58,7 +58,7 @@ fn text_around_the_result_does_not_matter() {
 }
 
 #[test]
-fn what_is_no_result_is_told() {
+fn reports_invalid_fio_results() {
     for (content, words) in [
         ("", "no JSON"),
         ("fio-3.33: 7 jobs\n", "--output-format=json"),
@@ -84,8 +84,11 @@ fn what_is_no_result_is_told() {
         ("{\"jobs\": 7}", "no `jobs`"),
         ("{\"jobs\": [7, null, {\"read\": []}]}", "none of its jobs"),
     ] {
-        let told = read(content).unwrap_err().to_string();
-        assert!(told.contains(words) && !told.contains('\n'), "{content}: {told}");
+        let message = read(content).unwrap_err().to_string();
+        assert!(
+            message.contains(words) && !message.contains('\n'),
+            "{content}: {message}"
+        );
     }
     assert!(
         fio_report(Path::new("/no/such/file"))

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 
 use super::Operation;
-use super::places::Places;
+use super::request_order::Places;
 use crate::core::LabError;
 use crate::core::latency::{LONGEST_NS, histogram};
 

@@ -2,7 +2,7 @@
 //! Sets", 2018, chapter 4 and appendix C), on the user's device.
 //!
 //! [`probe`] opens the [`Options`]' path (`target`: a file of its own in a directory, or the user's file, which is only
-//! read), determines the medium (`medium`), reads and writes blocks in fio's order (`places`) through io_uring
+//! read), determines the medium (`medium`), reads and writes blocks in fio's order (`request_order`) through io_uring
 //! (`uring`) or threads (`threads`), and says what in the result is not the device's (`notes`). [`fio_report`] takes a
 //! result of fio itself instead. Either is a [`Report`]; [`document()`] makes it a report for
 //! people and programs.
@@ -30,8 +30,8 @@ mod uring;
 
 mod notes;
 mod options;
-mod places;
 mod report;
+mod request_order;
 mod reread;
 mod run;
 mod saved;

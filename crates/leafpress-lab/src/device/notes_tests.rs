@@ -21,7 +21,7 @@ fn an_honest_disk_has_no_note() {
 }
 
 #[test]
-fn what_is_not_the_devices_is_told() {
+fn notes_what_hides_the_device() {
     let page_cache = changed(|p, _| p.direct = Err("not supported by the file system".into()));
     assert_eq!(page_cache, [Topic::PageCache]);
     let memory = changed(|p, _| {
@@ -75,7 +75,7 @@ fn caches_show_in_what_they_do() {
 }
 
 #[test]
-fn limits_and_changes_of_the_rate_are_told() {
+fn notes_limits_and_changes_of_the_rate() {
     let equal = changed(|_, m| {
         for (at, one) in m.iter_mut().take(3).enumerate() {
             one.iops = 5000.0 + at as f64;
@@ -103,7 +103,7 @@ fn limits_and_changes_of_the_rate_are_told() {
 }
 
 #[test]
-fn writes_into_a_cache_are_told() {
+fn notes_writes_into_a_cache() {
     let writes = |write_back| {
         changed(move |p, m| {
             p.medium.write_back = Some(write_back);

@@ -25,7 +25,7 @@ fn the_wait_depends_on_the_load() {
 }
 
 #[test]
-fn requests_in_flight_that_bring_nothing_are_no_load() {
+fn excess_requests_in_flight_do_not_count_as_load() {
     let read = |depth, iops| measurement(Operation::Read, 8192, depth, iops);
     let report = with(vec![read(1, 10_000.0), read(4, 20_000.0), read(8, 19_000.0)]);
     assert_eq!(
@@ -35,7 +35,7 @@ fn requests_in_flight_that_bring_nothing_are_no_load() {
 }
 
 #[test]
-fn the_reciprocal_of_throughput_is_no_latency() {
+fn the_reciprocal_of_throughput_is_not_the_latency() {
     let report = fixtures::report();
     let m = report.find(Operation::Read, 8192, 4).unwrap();
     assert_eq!(m.us_per_block.round(), 116.0);
@@ -48,8 +48,8 @@ fn a_report_survives_json() {
         let json = serde_json::to_string(&report).unwrap();
         let read: Report = serde_json::from_str(&json).unwrap();
         // Figures lose their last digit on the way.
-        let told = |report| (summary(report), document(report).text());
-        assert_eq!(told(&read), told(&report));
+        let printed = |report| (summary(report), document(report).text());
+        assert_eq!(printed(&read), printed(&report));
         assert_eq!((read.source, read.notes), (report.source, report.notes));
     }
 }

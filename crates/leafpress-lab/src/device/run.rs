@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::job::{Job, Tally};
-use super::places::Places;
+use super::request_order::Places;
 use super::target::Target;
 use super::uring::Ring;
 use super::{

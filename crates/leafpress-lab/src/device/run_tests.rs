@@ -98,7 +98,7 @@ fn a_file_that_exists_is_only_read() {
 }
 
 #[test]
-fn a_file_of_holes_is_told() {
+fn reports_holes_in_a_file() {
     let directory = directory();
     let path = directory.path().join("sparse");
     fs::File::create(&path).unwrap().set_len(64 << 20).unwrap();
@@ -143,14 +143,14 @@ fn a_cancelled_probe_keeps_what_had_ended() {
 }
 
 #[test]
-fn what_cannot_be_probed_is_told() {
+fn reports_targets_that_cannot_be_probed() {
     let directory = directory();
     let path = directory.path().join("short");
     fs::write(&path, [7; 100]).unwrap();
-    let told = |path: &Path| run(&options(path)).unwrap_err().to_string();
-    assert!(told(&path).contains("100 bytes long"));
-    assert!(told(Path::new("/no/such/place")).contains("no such file"));
-    assert!(told(Path::new("/dev/null")).contains("neither a directory"));
+    let message = |path: &Path| run(&options(path)).unwrap_err().to_string();
+    assert!(message(&path).contains("100 bytes long"));
+    assert!(message(Path::new("/no/such/place")).contains("no such file"));
+    assert!(message(Path::new("/dev/null")).contains("neither a directory"));
     let mut large = options(directory.path());
     large.file_bytes = Some(1 << 60);
     let refused = run(&large).unwrap_err();

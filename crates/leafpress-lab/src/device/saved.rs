@@ -58,12 +58,12 @@ mod tests {
         let read = saved_report(directory.path()).unwrap();
         assert_eq!(read.measurements.len(), report.measurements.len());
         assert_eq!(read.source, report.source);
-        let told = |path: &Path| saved_report(path).unwrap_err().to_string();
+        let message = |path: &Path| saved_report(path).unwrap_err().to_string();
         let other = directory.path().join("other.json");
         std::fs::write(&other, "{\"jobs\": []}").unwrap();
-        assert!(told(&other).contains("--fio-json"), "{}", told(&other));
-        assert!(told(Path::new("/no/such")).contains("cannot be read"));
+        assert!(message(&other).contains("--fio-json"), "{}", message(&other));
+        assert!(message(Path::new("/no/such")).contains("cannot be read"));
         let empty = tempfile::tempdir().unwrap();
-        assert!(told(empty.path()).contains("its results.json cannot be read"));
+        assert!(message(empty.path()).contains("its results.json cannot be read"));
     }
 }

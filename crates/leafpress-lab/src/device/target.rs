@@ -46,7 +46,7 @@ impl Target {
     ) -> Result<Self, LabError> {
         let path = &options.path;
         // Checked before opening: opening a pipe would block forever.
-        let about = std::fs::metadata(path).map_err(|e| refuse(path, told(&e)))?;
+        let about = std::fs::metadata(path).map_err(|e| refuse(path, error_text(&e)))?;
         let medium = Medium::of(path);
         if about.is_dir() {
             let mut target = Self::in_directory(options, medium)?;
@@ -128,15 +128,15 @@ impl Target {
             Ok(file) if medium.is_memory() => (file, Err("the file system is in memory".into())),
             Ok(file) => (file, Ok(())),
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => (
-                open(0).map_err(|e| refuse(path, told(&e)))?,
+                open(0).map_err(|e| refuse(path, error_text(&e)))?,
                 Err("not supported by the file system".into()),
             ),
-            Err(e) => return Err(refuse(path, told(&e)).into()),
+            Err(e) => return Err(refuse(path, error_text(&e)).into()),
         };
         let len = match subject {
             // A block device's length is where its end is.
             Subject::BlockDevice => {
-                io::Seek::seek(&mut &file, io::SeekFrom::End(0)).map_err(|e| refuse(path, told(&e)))?
+                io::Seek::seek(&mut &file, io::SeekFrom::End(0)).map_err(|e| refuse(path, error_text(&e)))?
             }
             _ => about.len(),
         };
@@ -253,7 +253,7 @@ fn refuse(path: &Path, reason: impl Into<String>) -> DeviceError {
     }
 }
 
-fn told(error: &io::Error) -> String {
+fn error_text(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "no such file or directory".into(),
         io::ErrorKind::PermissionDenied => "not readable by this user".into(),
@@ -284,7 +284,7 @@ fn check_room(path: &Path, wanted: u64) -> Result<(), LabError> {
         );
         return Err(LabError::option("file-bytes", reason));
     }
-    let room = nix::sys::statvfs::statvfs(path).map_err(|e| refuse(path, told(&e.into())))?;
+    let room = nix::sys::statvfs::statvfs(path).map_err(|e| refuse(path, error_text(&e.into())))?;
     let free_bytes = room.blocks_available().saturating_mul(room.fragment_size());
     if free_bytes < wanted.saturating_add(SPARE_BYTES) {
         return Err(DeviceError::NoRoom {

@@ -12,7 +12,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 use super::Operation;
 use super::buffer::Buffer;
 use super::job::{Broken, Job, Tally};
-use super::places::{Place, Places};
+use super::request_order::{Place, Places};
 use crate::core::LabError;
 
 /// Time between two reports of progress.

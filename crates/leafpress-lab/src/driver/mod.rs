@@ -4,10 +4,10 @@
 //! What a thread does is a [`Target`], and what the driving thread does meanwhile is an [`Observer`]. A closed loop is
 //! a target whose operations follow each other; an open loop is one that waits for its turn (`pace`).
 
-mod every;
 mod gate;
 #[cfg(any(feature = "bench", feature = "cache"))]
 mod pace;
+mod parallel_for;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use crate::core::LabError;
 use crate::core::resources::{CpuTime, usage};
 use crate::harness::Phase;
-pub(crate) use every::{Deal, for_every, in_order};
 use gate::{Gate, Stage};
 #[cfg(any(feature = "bench", feature = "cache"))]
 pub(crate) use pace::{Arrivals, Pace};
+pub(crate) use parallel_for::{Deal, for_every, in_order};
 
 /// Longest interval at which the driving thread checks the others.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

@@ -27,7 +27,7 @@ pub use workload::Workload;
 /// The job of a child that does one run; the answer is a [`RunResult`](result::RunResult).
 pub(crate) const RUN: &str = "eval_run";
 /// The job of a child that loads a run's tree to see what it takes; the answer is a
-/// [`Weight`](crate::harness::weigh::Weight).
+/// [`Weight`](crate::harness::resident_memory::Weight).
 pub(crate) const WEIGH: &str = "eval_weigh";
 /// The job of a child that only opens a run's codec; the answer is the name of its engine.
 pub(crate) const ENGINE: &str = "eval_engine";

@@ -1,4 +1,4 @@
-//! The knobs of an evaluation, their defaults and their bounds.
+//! The capacities of an evaluation, their defaults and their bounds.
 
 use std::path::PathBuf;
 
@@ -110,7 +110,8 @@ pub struct EvalConfig {
     /// Fill percentage of a landing buffer at which its leaf is queued for background compaction [default: 75]
     #[arg(long, value_name = "PCT", help_heading = "Background compaction", value_parser = words::percentage)]
     pub landing_compaction_pct: u8,
-    /// Restrict background compaction to a codec family: all, none, lz4, zstd, onpair, deflate, zlib, qpl [default: all]
+    /// Restrict background compaction to a codec family: all, none, lz4, zstd, onpair, deflate, zlib, qpl [default:
+    /// all]
     #[arg(long, value_name = "FAMILY", help_heading = "Background compaction", value_parser = words::background_family)]
     pub background_codec: std::option::Option<String>,
     /// Cache QPL jobs: thread or none [default: thread]

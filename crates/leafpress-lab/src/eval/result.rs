@@ -4,8 +4,8 @@ use leafpress::Codec;
 use serde::{Deserialize, Serialize};
 
 use crate::core::latency::Latency;
+use crate::harness::resident_memory::{Resident, Weight, is_little};
 use crate::harness::timeline::Moment;
-use crate::harness::weigh::{Resident, Weight, is_little};
 
 /// Why the resident memory of little is not known at the end of a run.
 const CHANGED: &str = "an index this small is weighed after the load, and it has changed since; the run's own threads and buffers would dominate \

@@ -13,8 +13,8 @@ use crate::eval::result::{Resources, RunResult};
 use crate::eval::summary::Summary;
 use crate::eval::view;
 use crate::harness::child::{Job, Launcher};
-use crate::harness::other_work;
-use crate::harness::weigh::Weight;
+use crate::harness::machine_load;
+use crate::harness::resident_memory::Weight;
 
 /// Runs an evaluation: each codec and configuration in a process of its own (the current executable with the hidden
 /// subcommand [`CHILD_SUBCOMMAND`](crate::CHILD_SUBCOMMAND)), a row in `out_dir/summary.tsv` as soon as it finishes,
@@ -99,7 +99,7 @@ pub fn run_eval_with(
                     let log = log.with_extension("weigh.log");
                     let held = result.loaded.bytes_held;
                     let weight = weights.of(&spec, |job| {
-                        Weight::ask(launcher, job, preload, Some(held), &log, cancel)
+                        Weight::weigh_in_child(launcher, job, preload, Some(held), &log, cancel)
                     });
                     result.put_weight(weight);
                 }
@@ -141,7 +141,7 @@ pub fn run_eval_with(
         return Err(LabError::Cancelled);
     }
     let busiest = outcome.rows.iter().filter_map(|row| row.result.other_cores);
-    let busy = other_work::caution(busiest.reduce(f64::max), "bytes held");
+    let busy = machine_load::caution(busiest.reduce(f64::max), "bytes held");
     outcome.cautions.extend(busy);
     view::finish(config, &host, &mut outcome)?;
     Ok(outcome)
@@ -153,7 +153,7 @@ struct Weights(Vec<(RunSpec, Weight)>);
 
 impl Weights {
     /// The weight of the data loaded by `spec`, computed once.
-    fn of(&mut self, spec: &RunSpec, ask: impl FnOnce(&Job<&str, RunSpec>) -> Weight) -> &Weight {
+    fn of(&mut self, spec: &RunSpec, weigh_in_child: impl FnOnce(&Job<&str, RunSpec>) -> Weight) -> &Weight {
         let load = RunSpec {
             workload: Workload::ReadOnly,
             ..spec.clone()
@@ -164,7 +164,7 @@ impl Weights {
                 name: super::WEIGH,
                 request: load,
             };
-            let weight = ask(&job);
+            let weight = weigh_in_child(&job);
             self.0.push((job.request, weight));
             self.0.len() - 1
         });

@@ -167,7 +167,7 @@ fn scans_are_the_reads_of_the_scan_workload() {
 }
 
 #[test]
-fn lines_are_on_disk_as_soon_as_they_are_appended() {
+fn lines_are_on_disk_once_appended() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("summary.tsv");
     let mut summary = Summary::create(&path, "A CPU".into()).unwrap();

@@ -2,14 +2,14 @@
 //! compared with, their weights, and the oracle of valid answers. Independent of any command.
 
 pub mod child;
+pub(crate) mod machine_load;
 #[cfg(feature = "peers")]
 pub(crate) mod maps;
 pub mod oracle;
-pub(crate) mod other_work;
 mod phase;
+pub mod resident_memory;
 pub mod store;
 pub mod timeline;
-pub mod weigh;
 
 pub use phase::Phase;
 

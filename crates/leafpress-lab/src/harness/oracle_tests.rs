@@ -153,7 +153,7 @@ fn parking(ledger: &Ledger) -> std::sync::Mutex<Option<Vec<u8>>> {
 
 /// Under a pairing apart every cut is still used as often, and neighbours hold cuts from far apart, in every version.
 #[test]
-fn neighbours_hold_cuts_from_far_apart_where_they_are_told_to() {
+fn neighbours_hold_cuts_from_far_apart_with_that_pairing() {
     let cuts = 10_000;
     let bytes = (0..cuts).flat_map(u32::to_le_bytes).collect();
     let corpus = Arc::new(Corpus::from_parts("test", vec![bytes], Cut::Fixed(4)).unwrap());

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_move_is_told_from_before_to_back() {
+    fn reports_a_move_from_before_to_recovery() {
         let slow_start = [9.0, 5.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0];
         let after = [6.0, 6.0, 50.0, 4.0, 3.0, 2.1, 2.1, 2.0];
         let moved = around_move(&of_means(&[slow_start, after].concat()), 800).unwrap();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_comes_back_and_what_never_moved_are_told() {
+    fn reports_a_move_without_recovery_and_no_move() {
         let moved = around_move(&of_means(&[1.0, 1.0, 3.0, 3.0]), 200).unwrap();
         assert_eq!((moved.back_after, moved.end_ns), (None, 3.0));
         assert_eq!(around_move(&of_means(&[1.0, 1.0]), 200), None);

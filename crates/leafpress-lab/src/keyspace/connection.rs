@@ -32,9 +32,9 @@ pub struct Address {
 }
 
 impl Address {
-    /// Reads a URL: `redis://[USER][:PASSWORD@]HOST[:PORT][/DATABASE]`, `rediss://` for TLS, `unix:///PATH`; `valkey://`
-    /// and `valkeys://` likewise. `password` is used if the URL has none, `root_cert` (PEM) instead of the system's
-    /// certificates.
+    /// Reads a URL: `redis://[USER][:PASSWORD@]HOST[:PORT][/DATABASE]`, `rediss://` for TLS, `unix:///PATH`;
+    /// `valkey://` and `valkeys://` likewise. `password` is used if the URL has none, `root_cert` (PEM) instead of the
+    /// system's certificates.
     ///
     /// # Errors
     /// [`LabError::Option`] for `redis` when it is not such a URL. The message does not repeat it: it may have a

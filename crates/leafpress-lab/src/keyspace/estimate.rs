@@ -13,8 +13,8 @@ use super::sample::Key;
 use super::values::Sampled;
 use crate::core::LabError;
 
-// The form of the module's records, which is a workspace of its own: integrations/valkey/module/src/store, record_key.rs
-// and chunks.rs. tests/test_advise.py there compares the estimate with what the module takes.
+// The form of the module's records, which is a workspace of its own: integrations/valkey/module/src/store,
+// record_key.rs and chunks.rs. tests/test_advise.py there compares the estimate with what the module takes.
 /// Length of the number of a value before its fields.
 const ID_BYTES: usize = 8;
 /// Length of the parts in which longer strings are stored.
@@ -143,7 +143,8 @@ pub(super) fn estimate(
     Ok((of_tree * trees.len() as u64) as f64)
 }
 
-/// Returns the memory that a client saves by compressing a string, or each value of a hash, where that makes it shorter.
+/// Returns the memory that a client saves by compressing a string, or each value of a hash, where that makes it
+/// shorter.
 fn saved_by_lz4(lz4: &dyn Engine, value: &Sampled, is_listpack: bool, memory: Memory) -> f64 {
     let saved = value.fields.iter().map(|(_, value)| {
         let mut block = Vec::new();

@@ -162,10 +162,10 @@ fn random(
     progress: &mut dyn FnMut(u64),
 ) -> Result<bool, LabError> {
     let mut seen = HashSet::new();
-    let mut asked = 0;
-    while !server.is_cancelled() && (seen.len() as u64) < wanted && asked < wanted * FEW_NEW {
+    let mut requested = 0;
+    while !server.is_cancelled() && (seen.len() as u64) < wanted && requested < wanted * FEW_NEW {
         let count = (wanted - seen.len() as u64).clamp(1, BATCH as u64) as usize;
-        asked += count as u64;
+        requested += count as u64;
         let replies = server.run(&vec![command([b"RANDOMKEY"]); count])?;
         if matches!(
             replies.first(),
@@ -195,7 +195,7 @@ fn look_at(
     drawn: &mut Drawn,
 ) -> Result<(), LabError> {
     const QUESTIONS: usize = 4;
-    let asked: Vec<Command> = names
+    let requested: Vec<Command> = names
         .iter()
         .flat_map(|name| {
             [
@@ -206,7 +206,7 @@ fn look_at(
             ]
         })
         .collect();
-    let replies = server.run(&asked)?;
+    let replies = server.run(&requested)?;
     let begin = drawn.keys.len();
     for (name, replies) in names.iter().zip(replies.chunks(QUESTIONS)) {
         let [idle, kind, bytes, ttl] = replies else {
@@ -239,19 +239,19 @@ fn look_at(
             weight: 1.0,
         });
     }
-    ask_lengths(server, &mut drawn.keys[begin..])
+    request_lengths(server, &mut drawn.keys[begin..])
 }
 
 /// Asks for lengths, and for hashes whether they are one block of memory.
-fn ask_lengths(server: &mut Paced<'_>, keys: &mut [Key]) -> Result<(), LabError> {
-    let mut asked: Vec<Command> = Vec::new();
+fn request_lengths(server: &mut Paced<'_>, keys: &mut [Key]) -> Result<(), LabError> {
+    let mut requested: Vec<Command> = Vec::new();
     for key in keys.iter() {
-        asked.extend(key.kind.length_command().map(|name| command([name, &key.name])));
+        requested.extend(key.kind.length_command().map(|name| command([name, &key.name])));
         if key.kind == Kind::Hash {
-            asked.push(command([b"OBJECT", b"ENCODING", &key.name]));
+            requested.push(command([b"OBJECT", b"ENCODING", &key.name]));
         }
     }
-    let mut replies = server.run(&asked)?.into_iter();
+    let mut replies = server.run(&requested)?.into_iter();
     for key in keys {
         if key.kind.length_command().is_some() {
             // A key that has gone or has changed its type meanwhile has no length.

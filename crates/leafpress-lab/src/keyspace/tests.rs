@@ -281,7 +281,7 @@ fn a_sample_is_projected_to_all_keys() {
 }
 
 #[test]
-fn a_user_without_a_needed_command_is_told_which() {
+fn names_the_command_that_a_user_may_not_run() {
     for (command, name) in [
         ("MEMORY", "MEMORY USAGE"),
         ("SCAN", "SCAN"),
@@ -379,7 +379,7 @@ fn a_cancelled_survey_has_what_was_found() {
 }
 
 #[test]
-fn an_empty_server_is_said_to_be_empty() {
+fn reports_an_empty_server() {
     let error = of(Model::default(), &options()).unwrap_err().to_string();
     assert!(error.contains("has no keys"), "{error}");
 }

@@ -86,10 +86,10 @@ pub(super) fn read(
 
 fn strings(server: &mut Paced<'_>, keys: &[Key], batch: &[usize], denied: &mut u64) -> Result<Vec<Sampled>, LabError> {
     let end = (MAX_VALUE_BYTES - 1).to_string();
-    let asked = batch
+    let commands = batch
         .iter()
         .map(|at| command([b"GETRANGE", &keys[*at].name, b"0", end.as_bytes()]));
-    let replies = server.run(&asked.collect::<Vec<Command>>())?;
+    let replies = server.run(&commands.collect::<Vec<Command>>())?;
     let mut sampled = Vec::with_capacity(batch.len());
     for (at, reply) in batch.iter().zip(replies) {
         match reply {
@@ -128,12 +128,12 @@ fn hashes(server: &mut Paced<'_>, keys: &[Key], batch: &[usize], denied: &mut u6
         .collect();
     let mut sampled = Vec::with_capacity(open.len());
     while !open.is_empty() && !server.is_cancelled() {
-        let asked = open.iter().map(|(hash, cursor)| {
+        let commands = open.iter().map(|(hash, cursor)| {
             let count = MAX_VALUE_BYTES / field_bytes(hash.key).max(1);
             let count = count.clamp(1, MAX_FIELDS).to_string();
             command([b"HSCAN", &keys[hash.key].name, cursor, b"COUNT", count.as_bytes()])
         });
-        let replies = server.run(&asked.collect::<Vec<Command>>())?;
+        let replies = server.run(&commands.collect::<Vec<Command>>())?;
         let mut unfinished = Vec::new();
         for ((mut hash, _), reply) in open.into_iter().zip(replies) {
             if reply.is_of_denied_key() {

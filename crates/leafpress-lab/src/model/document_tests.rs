@@ -79,7 +79,7 @@ fn savings_are_as_they_were() {
 }
 
 #[test]
-fn where_nothing_pays_it_says_so() {
+fn reports_that_nothing_pays() {
     let mut options = Options::new(Method::Corrected);
     options.device_us = 0.5;
     let text = report(&evaluate(&options).unwrap());

@@ -113,14 +113,14 @@ const STEPS: usize = 100;
 /// [`LabError::Option`] when an option is out of its bounds.
 pub fn evaluate(options: &Options) -> Result<Outcome, LabError> {
     let raw = Model::of(options)?.raw(options.memory_bytes as f64);
-    evaluate_beside(options, raw)
+    evaluate_with_raw(options, raw)
 }
 
 /// [`evaluate`] with another cache without compression to beat, as one with pages of another length.
 ///
 /// # Errors
 /// As [`evaluate`].
-pub(crate) fn evaluate_beside(options: &Options, raw: Point) -> Result<Outcome, LabError> {
+pub(crate) fn evaluate_with_raw(options: &Options, raw: Point) -> Result<Outcome, LabError> {
     let model = Model::of(options)?;
     let codecs: Vec<_> = options
         .codecs

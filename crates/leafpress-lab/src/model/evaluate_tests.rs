@@ -38,17 +38,17 @@ fn nothing_is_charged_where_nothing_is_compressed() {
 
 #[test]
 fn hot_hits_land_on_raw_pages() {
-    let mut asked = options("20,80", Replacement::Ideal);
-    asked.data_bytes = 50 << 30;
+    let mut requested = options("20,80", Replacement::Ideal);
+    requested.data_bytes = 50 << 30;
     // 15 of 50 GB: the raw half is 15% of the data, all of it hot.
-    let outcome = evaluate(&asked).unwrap();
+    let outcome = evaluate(&requested).unwrap();
     let half = outcome.codecs[0].points[5];
     let fits = 0.15 * (1.0 + 2.13);
     assert_near(half.fits, fits, 1e-12);
     let hits = 0.8 + 0.2 * (fits - 0.2) / 0.8;
     assert_near(half.hit_ratio, hits, 1e-12);
     assert_near(half.chance_compressed, 1.0 - 0.6 / hits, 1e-12);
-    let us = 0.15 + (hits - 0.6) * 1.0 + (1.0 - hits) * (2.0 + asked.device_us);
+    let us = 0.15 + (hits - 0.6) * 1.0 + (1.0 - hits) * (2.0 + requested.device_us);
     assert_near(half.us_per_page, us, 1e-9);
     assert!(half.chance_compressed < chance_compressed(0.5, 2.13));
 }
@@ -66,33 +66,33 @@ fn an_lru_cache_compresses_one_page_for_each_it_restores() {
 
 #[test]
 fn without_cost_it_pays_at_once_and_without_a_gain_never() {
-    let mut asked = options("uniform", Replacement::Ideal);
-    asked.codecs = vec![
+    let mut requested = options("uniform", Replacement::Ideal);
+    requested.codecs = vec![
         CodecCosts::new("free", 2.0, 0.0, 0.0),
         CodecCosts::new("costly", 1.0, 5.0, 5.0),
     ];
-    let outcome = evaluate(&asked).unwrap();
+    let outcome = evaluate(&requested).unwrap();
     assert_eq!(outcome.codecs[0].break_even, BreakEven::AtOnce);
     assert_eq!(outcome.codecs[1].break_even, BreakEven::Never);
     assert_eq!(outcome.codecs[1].best, outcome.raw);
     assert_eq!(outcome.best().map(|best| best.codec.name.as_str()), Some("free"));
     assert!(outcome.crossings.is_empty(), "{:?}", outcome.crossings);
-    asked.codecs.remove(0);
-    assert!(evaluate(&asked).unwrap().best().is_none());
+    requested.codecs.remove(0);
+    assert!(evaluate(&requested).unwrap().best().is_none());
 }
 
 #[test]
 fn break_even_and_crossings_are_where_curves_meet() {
     for replacement in [Replacement::Clock, Replacement::Lru, Replacement::Ideal] {
-        let mut asked = options("20,80", replacement);
-        asked.device_us = 60.0;
-        asked.codecs = vec![
+        let mut requested = options("20,80", replacement);
+        requested.device_us = 60.0;
+        requested.codecs = vec![
             CodecCosts::new("a", 1.8, 6.0, 1.0),
             CodecCosts::new("b", 2.8, 15.0, 4.0),
         ];
-        let outcome = evaluate(&asked).unwrap();
-        let model = Model::new(&asked);
-        let us = |codec: usize, share: f64| model.point(&asked.codecs[codec], share).us_per_page;
+        let outcome = evaluate(&requested).unwrap();
+        let model = Model::new(&requested);
+        let us = |codec: usize, share: f64| model.point(&requested.codecs[codec], share).us_per_page;
         for codec in 0..2 {
             let BreakEven::Share(share) = outcome.codecs[codec].break_even else {
                 panic!("{replacement}: {:?}", outcome.codecs[codec].break_even);
@@ -111,26 +111,26 @@ fn break_even_and_crossings_are_where_curves_meet() {
 #[test]
 fn the_memory_that_a_raw_cache_needs_makes_it_as_fast() {
     for replacement in [Replacement::Clock, Replacement::Ideal] {
-        let asked = options("20,80", replacement);
-        let outcome = evaluate(&asked).unwrap();
+        let requested = options("20,80", replacement);
+        let outcome = evaluate(&requested).unwrap();
         let wanted = outcome.codecs[1].best.us_per_page;
-        let needed = raw_memory_for(&asked, wanted).unwrap().unwrap();
-        assert!(needed > asked.memory_bytes as f64);
+        let needed = raw_memory_for(&requested, wanted).unwrap().unwrap();
+        assert!(needed > requested.memory_bytes as f64);
         let more = Options {
             memory_bytes: needed as u64,
-            ..asked.clone()
+            ..requested.clone()
         };
         assert_near(evaluate(&more).unwrap().raw.us_per_page, wanted, 0.01);
-        assert_eq!(raw_memory_for(&asked, 0.0).unwrap(), None);
+        assert_eq!(raw_memory_for(&requested, 0.0).unwrap(), None);
     }
 }
 
 #[test]
 fn the_pools_overhead_costs_pages() {
-    let mut asked = options("uniform", Replacement::Clock);
-    let whole = evaluate(&asked).unwrap();
-    asked.overhead = Overhead::Pool;
-    let less = evaluate(&asked).unwrap();
+    let mut requested = options("uniform", Replacement::Clock);
+    let whole = evaluate(&requested).unwrap();
+    requested.overhead = Overhead::Pool;
+    let less = evaluate(&requested).unwrap();
     let of = |outcome: &Outcome| outcome.codecs[1].points[5].hit_ratio;
     assert!(of(&less) < of(&whole) && of(&less) > 0.95 * of(&whole));
 }
@@ -146,22 +146,22 @@ fn traced(pages: impl Iterator<Item = u64>) -> Arc<Trace> {
 
 #[test]
 fn a_trace_has_its_own_hits() {
-    let mut asked = options("uniform", Replacement::Lru);
+    let mut requested = options("uniform", Replacement::Lru);
     // A loop over 100 pages: LRU hits nothing with 60, and everything once 100 fit compressed.
-    asked.access = Access::Trace(traced((0..10_000).map(|access| access % 100)));
-    (asked.page_bytes, asked.memory_bytes) = (8192, 60 * 8192);
-    asked.data_bytes = asked.data_bytes() as u64;
-    assert_eq!(asked.data_bytes, 100 * 8192);
-    let outcome = evaluate(&asked).unwrap();
+    requested.access = Access::Trace(traced((0..10_000).map(|access| access % 100)));
+    (requested.page_bytes, requested.memory_bytes) = (8192, 60 * 8192);
+    requested.data_bytes = requested.data_bytes() as u64;
+    assert_eq!(requested.data_bytes, 100 * 8192);
+    let outcome = evaluate(&requested).unwrap();
     assert_eq!(outcome.raw.hit_ratio, 0.0);
     let zstd = &outcome.codecs[1];
     assert_near(zstd.points[10].hit_ratio, 0.99, 1e-9);
     assert_eq!(zstd.points[10].chance_compressed, 1.0);
     // The best cache of 60 pages would have kept some of them.
-    asked.replacement = Replacement::Ideal;
-    assert_near(evaluate(&asked).unwrap().raw.hit_ratio, 0.6, 1e-9);
-    asked.replacement = Replacement::Clock;
-    let message = evaluate(&asked).unwrap_err().to_string();
+    requested.replacement = Replacement::Ideal;
+    assert_near(evaluate(&requested).unwrap().raw.hit_ratio, 0.6, 1e-9);
+    requested.replacement = Replacement::Clock;
+    let message = evaluate(&requested).unwrap_err().to_string();
     assert!(
         message.starts_with("replacement: ") && message.contains("lru"),
         "{message}"
@@ -169,7 +169,7 @@ fn a_trace_has_its_own_hits() {
 }
 
 #[test]
-fn options_out_of_bounds_are_told() {
+fn reports_options_out_of_bounds() {
     type Change = fn(&mut Options);
     let changes: [(&str, Change); 16] = [
         ("data-bytes", |o| o.data_bytes = 0),
@@ -190,9 +190,9 @@ fn options_out_of_bounds_are_told() {
         ("shares", |o| o.shares = vec![50, 10]),
     ];
     for (option, change) in changes {
-        let mut asked = options("uniform", Replacement::Clock);
-        change(&mut asked);
-        let message = evaluate(&asked).unwrap_err().to_string();
+        let mut requested = options("uniform", Replacement::Clock);
+        change(&mut requested);
+        let message = evaluate(&requested).unwrap_err().to_string();
         assert!(message.starts_with(&format!("{option}: ")), "{option}: {message}");
     }
 }
@@ -237,11 +237,11 @@ fn laws_and_codecs_are_read_as_people_write_them() {
 }
 
 #[test]
-fn what_stops_paying_is_told() {
-    let mut asked = options("zipfian", Replacement::Clock);
-    (asked.device_us, asked.codecs) = (90.0, vec![CodecCosts::new("lz4", 2.1, 14.0, 2.2)]);
-    (asked.data_bytes, asked.memory_bytes) = (2 << 40, 64 << 30);
-    let outcome = evaluate(&asked).unwrap();
+fn reports_the_share_at_which_a_codec_stops_paying() {
+    let mut requested = options("zipfian", Replacement::Clock);
+    (requested.device_us, requested.codecs) = (90.0, vec![CodecCosts::new("lz4", 2.1, 14.0, 2.2)]);
+    (requested.data_bytes, requested.memory_bytes) = (2 << 40, 64 << 30);
+    let outcome = evaluate(&requested).unwrap();
     let codec = &outcome.codecs[0];
     // Without a raw page every hit is decoded.
     assert!(codec.points[10].us_per_page > outcome.raw.us_per_page);
@@ -249,7 +249,7 @@ fn what_stops_paying_is_told() {
         codec.pays_until > codec.best.share && codec.pays_until < 1.0,
         "{codec:?}"
     );
-    let until = Model::new(&asked).point(&codec.codec, codec.pays_until);
+    let until = Model::new(&requested).point(&codec.codec, codec.pays_until);
     assert_near(until.us_per_page, outcome.raw.us_per_page, 1e-3);
     assert!(
         super::super::document(&outcome, None)

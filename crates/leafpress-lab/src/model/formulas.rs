@@ -81,14 +81,14 @@ pub fn corrected_us(events: &Events, costs: &Costs) -> f64 {
 /// Pages per second of `workers` that each wait for their page, limited by a device with `device_iops` reads per
 /// second. Unlimited if a page costs no time.
 pub fn pages_per_second(us_per_page: f64, workers: f64, hit_ratio: f64, device_iops: Option<f64>) -> f64 {
-    let asked = if us_per_page > 0.0 {
+    let demanded = if us_per_page > 0.0 {
         workers * 1e6 / us_per_page
     } else {
         f64::INFINITY
     };
     match device_iops {
-        Some(iops) if hit_ratio < 1.0 => asked.min(iops / (1.0 - hit_ratio)),
-        _ => asked,
+        Some(iops) if hit_ratio < 1.0 => demanded.min(iops / (1.0 - hit_ratio)),
+        _ => demanded,
     }
 }
 

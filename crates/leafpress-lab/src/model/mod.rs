@@ -30,7 +30,7 @@ pub use codec_costs::CodecCosts;
 pub(crate) use document::costs;
 pub use document::{document, json};
 #[cfg(feature = "advise")]
-pub(crate) use evaluate::evaluate_beside;
+pub(crate) use evaluate::evaluate_with_raw;
 pub use evaluate::{BreakEven, CodecOutcome, Crossing, Model, Outcome, Point, evaluate, raw_memory_for};
 pub use formulas::{mass_of_hottest, share_that_fits};
 pub use options::{Method, Options, Overhead, Replacement};

@@ -65,7 +65,7 @@ fn a_loop_hits_nothing_until_all_of_it_fits() {
 }
 
 #[test]
-fn pages_of_any_number_are_told_apart() {
+fn distinguishes_pages_of_any_number() {
     let trace = [0, u64::MAX, 1 << 63, 0, u64::MAX, 0, 0];
     let curve = curve(&trace, 1.0);
     assert_eq!(curve.hit_ratio(1.0), 1.0 / 7.0);

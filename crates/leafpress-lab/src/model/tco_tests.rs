@@ -36,7 +36,7 @@ fn no_one_share_of_compute_gives_both_of_its_figures() {
 }
 
 #[test]
-fn cores_and_service_are_two_ways_to_say_it() {
+fn cores_saved_and_service_gained_are_equivalent() {
     assert_near(cores_saved(100.0, 33.0), 0.67, 1e-12);
     assert_near(cores_saved(100.0, 150.0), -0.5, 1e-12);
     assert_eq!(cores_saved(0.0, 1.0), 0.0);
@@ -88,7 +88,7 @@ fn measured_cores_take_the_models_place() {
 }
 
 #[test]
-fn prices_that_make_no_sense_are_told() {
+fn reports_invalid_prices() {
     let good = Prices::default();
     for (option, prices) in [
         (

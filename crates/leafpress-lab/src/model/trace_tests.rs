@@ -54,7 +54,7 @@ fn text_and_binary_are_the_same_trace() {
 }
 
 #[test]
-fn a_junk_line_is_told_with_its_number() {
+fn reports_a_junk_line_with_its_number() {
     let text = b"1\n2\n\n3;4\n5\n";
     assert_refused(
         read(text, TraceOptions::default()),
@@ -83,7 +83,7 @@ fn few_junk_lines_can_be_left_out() {
 }
 
 #[test]
-fn what_is_no_trace_is_told() {
+fn reports_invalid_page_traces() {
     assert_refused(read(b"", TraceOptions::default()), &["no page numbers"]);
     assert_refused(read(b"# nothing\n\n", TraceOptions::default()), &["no page numbers"]);
     assert_refused(read(&[0; 8192], TraceOptions::default()), &["line 1", "u64le"]);
@@ -100,7 +100,7 @@ fn what_is_no_trace_is_told() {
 }
 
 #[test]
-fn a_sample_that_is_too_small_is_told() {
+fn reports_a_sample_that_is_too_small() {
     let options = TraceOptions {
         sampling: Sampling::Rate(0.01),
         ..TraceOptions::default()
@@ -116,12 +116,12 @@ fn a_sample_that_is_too_small_is_told() {
 fn reading_can_be_cancelled() {
     let text: String = (0..200_000).map(|page| format!("{}\n", page % 100)).collect();
     let (_directory, path) = file(text.as_bytes());
-    let mut told = 0.0;
+    let mut reported = 0.0;
     let cancel = AtomicBool::new(false);
     let result = read_trace(&path, TraceOptions::default(), &cancel, &mut |done| {
-        told = done;
+        reported = done;
         cancel.store(true, Relaxed);
     });
     assert!(matches!(result, Err(LabError::Cancelled)));
-    assert!(told > 0.1 && told < 1.0, "{told}");
+    assert!(reported > 0.1 && reported < 1.0, "{reported}");
 }

@@ -6,7 +6,7 @@ use super::{Peer, PeerLine, PeersConfig, PeersOutcome};
 use crate::core::keys::LoadOrder;
 use crate::core::{LabError, resources};
 use crate::eval::Workload;
-use crate::harness::weigh::RESIDENT;
+use crate::harness::resident_memory::RESIDENT;
 use crate::report::Part;
 use crate::report::document::{Document, Table};
 use crate::report::html::figure;

@@ -1,4 +1,4 @@
-//! The knobs of the comparison, and the evaluation that each sample is a run of.
+//! The capacities of the comparison, and the evaluation that each sample is a run of.
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::eval::{EvalConfig, LandingBytes, RunSpec, Workload};
 /// One in this many batches of reads is checked while the clock runs.
 const CHECK_ONE_IN: u32 = 64;
 
-/// The knobs of the comparison, with their flags.
+/// The capacities of the comparison, with their flags.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Args)]
 #[serde(default, deny_unknown_fields)]
 pub struct PeersConfig {

@@ -17,8 +17,8 @@ use crate::eval::result::RunResult;
 use crate::eval::{RunSpec, driver};
 use crate::harness::Phase;
 use crate::harness::child::{Job, Launcher};
-use crate::harness::other_work;
-use crate::harness::weigh::{self, Weight};
+use crate::harness::machine_load;
+use crate::harness::resident_memory::{self, Weight};
 use crate::report::write;
 
 /// The task of a child.
@@ -117,7 +117,7 @@ pub fn run_peers_with(
                         };
                         let held = Some(result.loaded.bytes_held).filter(|held| *held > 0);
                         let log = log.with_extension("weigh.log");
-                        Weight::ask(launcher, &job, None, held, &log, cancel)
+                        Weight::weigh_in_child(launcher, &job, None, held, &log, cancel)
                     });
                     result.put_weight(weight);
                 }
@@ -133,7 +133,7 @@ pub fn run_peers_with(
         }
     }
     let busiest = samples.iter().flatten().filter_map(|sample| sample.other_cores);
-    let busy = other_work::caution(busiest.reduce(f64::max), "bytes per record");
+    let busy = machine_load::caution(busiest.reduce(f64::max), "bytes per record");
     outcome.cautions.extend(busy);
     outcome.lines = peers
         .into_iter()
@@ -165,7 +165,7 @@ pub(crate) fn run_sample(
 
 /// The child's side of a weight.
 pub(crate) fn weigh_sample(sample: &PeerSpec, cancel: &AtomicBool) -> Result<Weight, LabError> {
-    weigh::prepare();
+    resident_memory::prepare();
     let data = Dataset::load(&sample.spec.base, cancel)?;
     driver::weigh_store(&sample.spec, &data, &|| sample.peer.make(&sample.spec, &data), cancel)
 }

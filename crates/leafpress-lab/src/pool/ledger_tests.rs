@@ -125,7 +125,7 @@ fn a_write_that_failed_leaves_both_versions_right() {
 }
 
 #[test]
-fn one_page_in_so_many_is_watched() {
+fn watches_one_page_in_n() {
     let ledger = Ledger::new(100_000, Verify::OneIn(64), false);
     let watched = (0..100_000).filter(|page| ledger.watches(*page)).count();
     assert!((1400..1730).contains(&watched), "{watched}");

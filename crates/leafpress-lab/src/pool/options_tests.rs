@@ -18,7 +18,7 @@ fn refused(option: &str, words: &[&str], change: impl FnOnce(&mut Options)) {
 }
 
 #[test]
-fn every_bound_is_told_by_its_options_name() {
+fn reports_every_bound_by_its_options_name() {
     good().validate().unwrap();
     refused("page-bytes", &["100", "512", "1M"], |o| o.page_bytes = 100);
     refused("page-bytes", &["2097152"], |o| o.page_bytes = 2 << 20);

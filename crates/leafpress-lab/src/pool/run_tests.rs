@@ -155,7 +155,7 @@ fn what_cannot_run_is_found_out_before() {
 }
 
 #[test]
-fn a_cancelled_run_says_so() {
+fn a_cancelled_run_returns_an_error() {
     let cancel = AtomicBool::new(true);
     assert!(matches!(
         run(&options(), &cancel, &mut |_| {}),

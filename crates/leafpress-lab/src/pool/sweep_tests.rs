@@ -14,7 +14,7 @@ fn shares_go_on_in_steps() {
 }
 
 #[test]
-fn shares_that_are_none_are_told() {
+fn reports_invalid_shares() {
     for text in [
         "",
         "x",

@@ -5,7 +5,7 @@ use leafpress::Codec;
 use super::sweep::{Line, Sweep};
 use super::{Outcome, Report};
 use crate::core::about;
-use crate::harness::other_work;
+use crate::harness::machine_load;
 use crate::report::numbers::{percent, thousands};
 
 impl Sweep {
@@ -23,8 +23,9 @@ impl Sweep {
 
     /// The gain of each codec at its best, a sentence each; its own figures if there is no uncompressed run.
     pub fn verdicts(&self) -> Vec<String> {
-        let of_each =
-            |say: &dyn Fn(Codec) -> Option<String>| self.codecs().into_iter().filter_map(say).collect::<Vec<_>>();
+        let of_each = |describe: &dyn Fn(Codec) -> Option<String>| {
+            self.codecs().into_iter().filter_map(describe).collect::<Vec<_>>()
+        };
         let gains = of_each(&|codec| self.verdict(codec, self.baseline(codec)?));
         match gains.is_empty() {
             false => gains,
@@ -71,7 +72,7 @@ impl Sweep {
         let busiest = reports()
             .filter_map(|report| report.outcome.other_cores)
             .reduce(f64::max);
-        let busy = other_work::caution(busiest, "hit ratios");
+        let busy = machine_load::caution(busiest, "hit ratios");
         // The runs of a sweep have one budget; of the one that is most over it the table has the same figure.
         let most = reports().max_by_key(|report| report.outcome.most_resident_bytes());
         let over = most.and_then(over_budget);
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_is_told_beside_no_compression_and_not_without() {
+    fn reports_a_gain_only_with_an_uncompressed_run() {
         let lz4 = || fixtures::report(fixtures::LZ4, RawShare::Fixed { raw_percent: 40 });
         let alone = sweep([lz4()]).verdicts().join("\n");
         assert!(
@@ -128,8 +129,10 @@ mod tests {
             "{alone}"
         );
         let raw = fixtures::report(Codec::None, RawShare::Fixed { raw_percent: 100 });
-        let told = sweep([raw, lz4()]).verdicts();
-        let [verdict] = told.as_slice() else { panic!("{told:?}") };
+        let sentences = sweep([raw, lz4()]).verdicts();
+        let [verdict] = sentences.as_slice() else {
+            panic!("{sentences:?}")
+        };
         assert!(
             verdict.starts_with("lz4, 60% of the memory compressed: 92% less time per page"),
             "{verdict}"
@@ -138,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_codec_is_set_beside_the_raw_run_of_its_own_table() {
+    fn compares_a_codec_with_the_raw_run_of_its_own_table() {
         let zstd: Codec = "zstd:1".parse().unwrap();
         let runs = [fixtures::LZ4, zstd].map(|codec| {
             [100, 40].map(|raw_percent| {
@@ -150,15 +153,15 @@ mod tests {
             })
         });
         let sweep = sweep(runs.into_iter().flatten());
-        for (codec, told) in [fixtures::LZ4, zstd].into_iter().zip(sweep.verdicts()) {
+        for (codec, sentences) in [fixtures::LZ4, zstd].into_iter().zip(sweep.verdicts()) {
             let own = sweep.of_codec(codec).find(|line| line.compressed_percent() == Some(0));
             let raw_us = own.and_then(Line::us_per_page).unwrap();
-            assert!(told.contains(&format!("{raw_us:.2} without")), "{told}");
+            assert!(sentences.contains(&format!("{raw_us:.2} without")), "{sentences}");
         }
     }
 
     #[test]
-    fn other_work_and_memory_past_the_budget_are_told() {
+    fn reports_other_work_and_memory_past_the_budget() {
         let mut raw = fixtures::report(Codec::None, RawShare::Fixed { raw_percent: 100 });
         raw.options.budget_bytes = 65_000_000;
         for sample in &mut raw.outcome.samples {
@@ -170,10 +173,11 @@ mod tests {
         report.outcome.other_cores = Some(crate::core::resources::cores() as f64);
         report.options.budget_bytes = 65_000_000;
         // Of several runs the one that grew most, with its name.
-        let told = sweep([raw, report]).cautions().join("\n");
+        let sentences = sweep([raw, report]).cautions().join("\n");
         assert!(
-            told.contains("The machine was busy") && told.contains("With lz4 the process grew by 101% of the budget"),
-            "{told}"
+            sentences.contains("The machine was busy")
+                && sentences.contains("With lz4 the process grew by 101% of the budget"),
+            "{sentences}"
         );
     }
 }

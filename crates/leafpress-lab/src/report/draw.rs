@@ -226,8 +226,8 @@ pub fn bars(spec: &Bars<'_>) -> Result<Option<String>, LabError> {
         return Ok(None);
     }
     let low = footroom(least, largest);
-    let told = words::groups(spec.unit, spec.groups, |group| all(group).map(brief).collect());
-    let svg = draw(spec.name, spec.size, &told, |root, (width, _)| {
+    let alt_text = words::groups(spec.unit, spec.groups, |group| all(group).map(brief).collect());
+    let svg = draw(spec.name, spec.size, &alt_text, |root, (width, _)| {
         let slot = (f64::from(width) - 82.0) / spec.groups.len().max(1) as f64;
         let names: Vec<Vec<String>> = spec.groups.iter().map(|name| broken(name, slot)).collect();
         let lines = names.iter().map(Vec::len).max().unwrap_or(1) as u32;
@@ -317,7 +317,7 @@ pub fn quantile_lines(
         return Ok(None);
     };
     let (low, high) = decades(least, most);
-    let told = words::lines(
+    let alt_text = words::lines(
         description,
         lines.iter().map(|(_, figures)| {
             QUANTILES
@@ -326,7 +326,7 @@ pub fn quantile_lines(
                 .map(|(quantile, us)| (quantile.to_string(), duration_in_words(*us)))
         }),
     );
-    let svg = draw(name, (530, 340), &told, |root, _| {
+    let svg = draw(name, (530, 340), &alt_text, |root, _| {
         let mut chart =
             framed(root, 66, 30).build_cartesian_2d(-0.2..QUANTILES.len() as f64 - 0.8, (low..high).log_scale())?;
         let mut mesh = chart.configure_mesh();
@@ -393,7 +393,7 @@ pub(crate) fn curves(spec: &Curves<'_>) -> Result<Option<String>, LabError> {
     }
     let (x_name, from, to) = spec.x;
     let measured = spec.curves.iter().filter(|curve| !curve.dashed);
-    let told = words::lines(
+    let alt_text = words::lines(
         &format!("{} against {x_name}", spec.description),
         measured.map(|curve| {
             curve
@@ -402,7 +402,7 @@ pub(crate) fn curves(spec: &Curves<'_>) -> Result<Option<String>, LabError> {
                 .map(|(x, figure)| (format!("{x:.0}"), brief(*figure)))
         }),
     );
-    let svg = draw(spec.name, (530, 340), &told, |root, (width, _)| {
+    let svg = draw(spec.name, (530, 340), &alt_text, |root, (width, _)| {
         let mut chart =
             framed(root, 66, 46).build_cartesian_2d(from..to, 0.0..spec.most.unwrap_or_else(|| headroom(largest)))?;
         let mut mesh = chart.configure_mesh();

@@ -22,10 +22,10 @@ fn a_chart_is_there_for_wide_pages_and_for_narrow_ones() {
         bars(&spec).unwrap()
     };
     let both = bars(&["one", "two"]).unwrap();
-    let told = "role=\"img\" aria-label=\"us, in the order of the legend: one 1.00; two 2.00.\"";
+    let attributes = "role=\"img\" aria-label=\"us, in the order of the legend: one 1.00; two 2.00.\"";
     for (class, width) in [("wide", 1080), ("narrow", 356)] {
         assert!(
-            both.contains(&format!("<svg class=\"{class}\" {told} width=\"{width}\"")),
+            both.contains(&format!("<svg class=\"{class}\" {attributes} width=\"{width}\"")),
             "{both}"
         );
     }

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_no_markup() {
+    fn text_is_escaped() {
         let hostile = "</title><script>&\"";
         let page = document(
             hostile,

@@ -4,11 +4,9 @@
 pub(crate) mod document;
 pub mod draw;
 mod files;
+pub(crate) mod hot_set_move;
 pub mod html;
 pub(crate) mod labels;
-#[cfg(feature = "suite")]
-pub(crate) mod ladder;
-pub(crate) mod moved;
 pub mod numbers;
 #[cfg(any(feature = "bench", feature = "cache", feature = "pool"))]
 pub(crate) mod over_time;
@@ -17,6 +15,8 @@ pub(crate) mod paragraph;
 #[cfg(feature = "cache")]
 pub(crate) mod rows;
 pub mod scatter;
+#[cfg(feature = "suite")]
+pub(crate) mod stepped_lines;
 pub(crate) mod table;
 #[cfg(test)]
 pub(crate) mod testing;

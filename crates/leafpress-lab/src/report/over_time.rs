@@ -42,13 +42,13 @@ pub(crate) fn over_time(spec: &OverTime<'_>) -> Result<Option<String>, LabError>
             brief(figure)
         }
     };
-    let told = words::lines(
+    let alt_text = words::lines(
         &format!("{} over seconds", spec.description),
         spec.lines
             .iter()
             .map(|(_, points)| points.iter().map(|(at, of)| (format!("{at:.digits$}"), figure(*of)))),
     );
-    let svg = draw(spec.name, (530, 300), &told, |root, (width, _)| {
+    let svg = draw(spec.name, (530, 300), &alt_text, |root, (width, _)| {
         let mut builder = framed(root, 66, 46);
         // The two axes have different types, so this is written out twice by a macro and not by a function.
         macro_rules! paint {

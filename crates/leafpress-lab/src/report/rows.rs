@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_alone_is_no_chart_and_the_longest_is_as_long_as_there_is_room() {
+    fn draws_no_chart_for_a_single_bar_and_scales_bars_to_the_longest() {
         let bar = |name, figure| Bar {
             name,
             colour: RGBColor(1, 2, 3),

@@ -69,7 +69,7 @@ pub fn scatter(spec: &Scatter<'_>) -> Result<Option<String>, LabError> {
     }
     let largest = spec.points.iter().map(|point| point.at.1).fold(0.0, f64::max);
     let margin = ((right - left) * 0.16).max(right.abs() * 0.01).max(1e-9);
-    let told = words::all(
+    let alt_text = words::all(
         &format!("{} against {}", spec.y, spec.x),
         spec.points
             .iter()
@@ -81,7 +81,7 @@ pub fn scatter(spec: &Scatter<'_>) -> Result<Option<String>, LabError> {
     } else {
         (left - margin).max(0.0)
     };
-    let svg = draw(spec.name, spec.size, &told, |root, size| {
+    let svg = draw(spec.name, spec.size, &alt_text, |root, size| {
         let mut chart = framed(root, 62, 46).build_cartesian_2d(from..right + margin, 0.0..headroom(largest))?;
         let mut mesh = chart.configure_mesh();
         mesh.x_labels(labels_across(size.0)).y_labels(6).x_desc(spec.x);

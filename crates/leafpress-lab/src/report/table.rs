@@ -168,8 +168,8 @@ impl Figures {
         let own = &self.headings[columns[place]];
         let label = |at: usize| (0..=at).rev().find(|at| !self.headings[*at].starts_with('\n'));
         let mine = label(columns[place]);
-        let is_beside = place > 0 && label(columns[place - 1]) == mine;
-        if is_beside || !own.starts_with('\n') {
+        let is_adjacent = place > 0 && label(columns[place - 1]) == mine;
+        if is_adjacent || !own.starts_with('\n') {
             return own.clone();
         }
         let label = mine.and_then(|at| self.headings[at].lines().next()).unwrap_or_default();

@@ -50,14 +50,14 @@ pub(crate) fn trade_off(spec: &TradeOff<'_>) -> Result<Option<String>, LabError>
     let figures = all.iter().map(|(_, figure)| *figure);
     let largest = figures.chain(spec.limit.map(|(figure, _)| figure)).fold(0.0, f64::max);
     let (left, right) = decades(least, most);
-    let told = words::lines(
+    let alt_text = words::lines(
         &format!("{} against {}", spec.y, spec.x),
         spec.lines.iter().map(|line| {
             let points = line.points.iter();
             points.map(|(us, figure)| (duration_in_words(*us), brief(*figure)))
         }),
     );
-    let svg = draw(spec.name, (1080, 460), &told, |root, size| {
+    let svg = draw(spec.name, (1080, 460), &alt_text, |root, size| {
         let mut chart = framed(root, 62, 46).build_cartesian_2d((left..right).log_scale(), 0.0..headroom(largest))?;
         let mut mesh = chart.configure_mesh();
         mesh.x_labels(labels_across(size.0)).y_labels(8).x_desc(spec.x);

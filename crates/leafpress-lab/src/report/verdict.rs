@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn changes_are_described() {
         let (memory, reads) = (Noun::Quantity("memory"), Noun::Number("reads per second"));
-        for (ratio, noun, said) in [
+        for (ratio, noun, sentence) in [
             (0.56, memory, "44% less memory"),
             (0.83, reads, "17% fewer reads per second"),
             (1.0, memory, "the same memory"),
@@ -80,11 +80,11 @@ mod tests {
             (1.5, memory, "50% more memory"),
             (2.4, reads, "2.4 times the reads per second"),
         ] {
-            assert_eq!(change(ratio, noun), said);
+            assert_eq!(change(ratio, noun), sentence);
         }
         assert_eq!(against("lz4", "none", [None, None]), None);
-        let said = against("lz4", "none", [Some("a".into()), None, Some("b".into())]);
-        assert_eq!(said.as_deref(), Some("lz4 vs none: a, b."));
+        let sentence = against("lz4", "none", [Some("a".into()), None, Some("b".into())]);
+        assert_eq!(sentence.as_deref(), Some("lz4 vs none: a, b."));
         assert_eq!(ratio(Some(1.0), Some(0.0)), None);
         assert_eq!(ratio(Some(1.0), Some(2.0)), Some(0.5));
     }

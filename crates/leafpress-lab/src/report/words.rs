@@ -5,7 +5,7 @@ pub(crate) fn lines<L: IntoIterator<Item = (String, String)>>(
     shown: &str,
     lines: impl IntoIterator<Item = L>,
 ) -> String {
-    let told = lines.into_iter().filter_map(|line| {
+    let parts = lines.into_iter().filter_map(|line| {
         let mut points = line.into_iter();
         let (from, first) = points.next()?;
         Some(match points.last() {
@@ -13,22 +13,22 @@ pub(crate) fn lines<L: IntoIterator<Item = (String, String)>>(
             None => format!("{first} at {from}"),
         })
     });
-    all(shown, told)
+    all(shown, parts)
 }
 
 /// Groups of figures, all of them.
 pub(crate) fn groups(shown: &str, names: &[&str], figures: impl Fn(usize) -> Vec<String>) -> String {
-    let told = names.iter().enumerate().filter_map(|(group, name)| {
+    let parts = names.iter().enumerate().filter_map(|(group, name)| {
         let figures = figures(group);
         (!figures.is_empty()).then(|| format!("{name} {}", figures.join(", ")))
     });
-    all(shown, told)
+    all(shown, parts)
 }
 
 /// Named points.
-pub(crate) fn all(shown: &str, told: impl IntoIterator<Item = String>) -> String {
-    let told: Vec<String> = told.into_iter().collect();
-    format!("{shown}, in the order of the legend: {}.", told.join("; "))
+pub(crate) fn all(shown: &str, parts: impl IntoIterator<Item = String>) -> String {
+    let parts: Vec<String> = parts.into_iter().collect();
+    format!("{shown}, in the order of the legend: {}.", parts.join("; "))
 }
 
 #[cfg(test)]
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_told_by_its_ends() {
+    fn describes_a_line_by_its_ends() {
         let line = |points: &[(u32, u32)]| {
             points
                 .iter()

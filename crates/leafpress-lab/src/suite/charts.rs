@@ -8,9 +8,9 @@ use super::{MEMCPY, Report, Row};
 use crate::core::{Bytes, LabError};
 use crate::report::draw::{Bars, bars};
 use crate::report::html::figure;
-use crate::report::ladder::{Ladder, LadderLine, ladder};
 use crate::report::palette::colours;
 use crate::report::scatter::{Point, Scatter, scatter};
+use crate::report::stepped_lines::{Ladder, LadderLine, ladder};
 
 /// Maximum files in a chart; more cannot be distinguished.
 const MAX_FILES: usize = 16;

@@ -16,8 +16,8 @@ const BUSY_PCT: f64 = 5.0;
 /// The time that one direction took for a block, in microseconds, or for a record where these are measured. A short
 /// block at the end of a file counts as the part of a block that it is.
 ///
-/// *Best* is the fastest pass, *median* the pass in the middle. Wall time with several threads is that of blocks in bulk: threads work
-/// side by side, so it is about the CPU time over their number.
+/// *Best* is the fastest pass, *median* the pass in the middle. Wall time with several threads is that of blocks in
+/// bulk: threads work side by side, so it is about the CPU time over their number.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Speed {
     /// Wall time, best pass.

@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicBool;
 use leafpress::codec::Engine;
 
 use super::blocks::Blocks;
+use super::interleave::{self, Progress, Series};
 use super::method::{self, Method};
 use super::phrases::in_words;
 use super::sample::Sample;
-use super::turns::{self, Progress, Series};
 use super::{Absent, FileRows, Options, Report, compresses};
 use crate::core::{Bytes, LabError};
 
@@ -77,7 +77,7 @@ impl<'o> Suite<'o> {
         let mut all = self.series(&cut);
         let names = |file: usize| sample.files[file].name.clone();
         let files = (sample.files.len(), &names as &dyn Fn(usize) -> String);
-        let interrupted = turns::measure(&mut all, self.options.passes, files, cancel, progress)?;
+        let interrupted = interleave::measure(&mut all, self.options.passes, files, cancel, progress)?;
         all.retain(|series| !series.passes.is_empty());
         if all.is_empty() {
             return Err(LabError::Cancelled);

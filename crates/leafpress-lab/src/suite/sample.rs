@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{DEFAULT_BLOCK_BYTES, Options, SampleSize, Skipped, pieces};
+use super::{DEFAULT_BLOCK_BYTES, Options, SampleSize, Skipped, piece_selection};
 use crate::core::corpus::{Listed, Listing, Reader, Sample as Root, Source, find_sample, plain};
 use crate::core::resources::total_memory_bytes;
 use crate::core::{Bytes, LabError};
@@ -69,14 +69,14 @@ impl Sample {
         }
         // Pieces that are longer than what may be taken would give nothing.
         let caps = [options.max_bytes, options.max_file_bytes].into_iter().flatten();
-        let piece_bytes = pieces::piece_bytes(&block_bytes);
+        let piece_bytes = piece_selection::piece_bytes(&block_bytes);
         let piece_bytes = if caps.min().is_some_and(|most| most < piece_bytes) {
             longest
         } else {
             piece_bytes
         };
         let whole: Vec<u64> = listing.files.iter().map(length).collect();
-        let chosen = pieces::choose(&whole, piece_bytes, options.max_file_bytes, options.max_bytes);
+        let chosen = piece_selection::choose(&whole, piece_bytes, options.max_file_bytes, options.max_bytes);
         let wanted: u64 = chosen.iter().flatten().map(|range| range.end - range.start).sum();
         fits_in_memory(wanted)?;
 

@@ -47,8 +47,8 @@ fn blocks_of_ones_own_give_the_row_of_a_suite() {
         (expected.raw_bytes, expected.stored_bytes, expected.blocks)
     );
     assert!(measure_blocks(&engine, &[], 1).is_err() && measure_blocks(&engine, &[b""], 1).is_err());
-    let told = measure_blocks(&Faulty::engine(Fault::WritesNothing), &blocks, 1).unwrap_err();
-    assert!(told.to_string().contains("WRONG BYTES"), "{told}");
+    let reported = measure_blocks(&Faulty::engine(Fault::WritesNothing), &blocks, 1).unwrap_err();
+    assert!(reported.to_string().contains("WRONG BYTES"), "{reported}");
 }
 
 #[test]
@@ -128,24 +128,24 @@ fn memcpy_is_a_row_of_its_own_and_the_first_of_each_setting() {
 }
 
 #[test]
-fn a_wrong_byte_is_told_with_codec_file_and_block() {
+fn reports_a_wrong_byte_with_codec_file_and_block() {
     let mut data = words(50_000);
     data[8192..8196].copy_from_slice(b"HERE");
     let directory = directory(&[("good", &words(9000)), ("marked", &data)]);
     let mut options = options(directory.path());
     for threads in [1, 4] {
         options.threads = vec![threads];
-        let told = message(with_fault(&options, Fault::Flips));
+        let reported = message(with_fault(&options, Fault::Flips));
         for word in ["lz4", "marked", "block 2 of 4096 bytes", "WRONG BYTES", "byte 17"] {
-            assert!(told.contains(word), "no `{word}` in {told}");
+            assert!(reported.contains(word), "no `{word}` in {reported}");
         }
     }
     // In a sample the number is that of the block in the file.
     options.max_file_bytes = Some(4096);
-    let told = message(with_fault(&options, Fault::WritesNothing));
+    let reported = message(with_fault(&options, Fault::WritesNothing));
     assert!(
-        told.contains("block 2 of 4096") && told.contains("WRONG BYTES"),
-        "{told}"
+        reported.contains("block 2 of 4096") && reported.contains("WRONG BYTES"),
+        "{reported}"
     );
 }
 
@@ -168,15 +168,15 @@ fn what_was_decoded_by_another_codec_is_not_taken_for_right() {
 }
 
 #[test]
-fn an_engine_that_fails_is_told() {
+fn reports_an_engine_that_fails() {
     let directory = directory(&[("a", &words(50_000))]);
-    let told = message(with_fault(&options(directory.path()), Fault::Fails));
+    let reported = message(with_fault(&options(directory.path()), Fault::Fails));
     assert!(
-        told.contains("compress: ") && told.contains("the queue is full"),
-        "{told}"
+        reported.contains("compress: ") && reported.contains("the queue is full"),
+        "{reported}"
     );
-    let told = message(with_fault(&options(directory.path()), Fault::Lies));
-    assert!(told.contains("and wrote"), "{told}");
+    let reported = message(with_fault(&options(directory.path()), Fault::Lies));
+    assert!(reported.contains("and wrote"), "{reported}");
 }
 
 #[test]
@@ -286,17 +286,17 @@ fn what_is_packed_and_unpacked_too_is_taken_once() {
 }
 
 #[test]
-fn data_that_cannot_be_used_is_told() {
+fn reports_unusable_data() {
     let directory = directory(&[("empty", b""), ("short", &words(5000))]);
     let of = |name: &str| options(&directory.path().join(name));
     assert!(message(measure(&of("absent"))).contains("no such file"));
     assert!(message(measure(&of("empty"))).contains("cannot be used: empty"));
     let mut short = of("short");
     short.block_bytes = Some(vec![4096, 8192]);
-    let told = message(measure(&short));
+    let reported = message(measure(&short));
     assert!(
-        told.contains("short, has 5000 bytes") && told.contains("8192"),
-        "{told}"
+        reported.contains("short, has 5000 bytes") && reported.contains("8192"),
+        "{reported}"
     );
     short.block_bytes = None;
     assert_eq!(measure(&short).unwrap().block_bytes, [4096], "those that the data has");
@@ -318,8 +318,11 @@ fn codecs_that_are_not_here_are_left_out_or_refused() {
     let directory = directory(&[("a", &words(20_000))]);
     let mut options = options(directory.path());
     options.codecs = Some(vec![codec]);
-    let told = message(measure(&options));
-    assert!(told.contains("codecs") && told.contains("qpl:hardware:fixed"), "{told}");
+    let reported = message(measure(&options));
+    assert!(
+        reported.contains("codecs") && reported.contains("qpl:hardware:fixed"),
+        "{reported}"
+    );
     options.codecs = None;
     let report = measure(&options).unwrap();
     let absent = report.absent.iter().find(|absent| absent.codec == codec.to_string());
@@ -329,7 +332,7 @@ fn codecs_that_are_not_here_are_left_out_or_refused() {
 }
 
 #[test]
-fn a_sample_is_evenly_spread_and_the_report_says_so() {
+fn a_sample_is_evenly_spread_and_reported() {
     // The first half compresses, the second does not.
     let data = [words(1 << 20), noise(1 << 20)].concat();
     let directory = directory(&[("a", &data), ("b", &words(200_000))]);
@@ -441,13 +444,13 @@ fn files_have_the_documented_shapes() {
 }
 
 #[test]
-fn options_out_of_bounds_are_told() {
+fn reports_options_out_of_bounds() {
     let refused = |change: fn(&mut Options), words: &[&str]| {
         let mut options = Options::new(vec![PathBuf::from("a")]);
         change(&mut options);
-        let told = options.validate().unwrap_err().to_string();
+        let reported = options.validate().unwrap_err().to_string();
         for word in words {
-            assert!(told.contains(word), "no `{word}` in {told}");
+            assert!(reported.contains(word), "no `{word}` in {reported}");
         }
     };
     assert!(Options::new(vec![PathBuf::from("a")]).validate().is_ok());

@@ -81,7 +81,7 @@ mod tests {
     fn a_busy_machine_is_judged_by_processor_time() {
         let directory = directory(&[("words", &words(20_000))]);
         let mut report = measure(&options(directory.path())).unwrap();
-        let mut told = |waited: f64| {
+        let mut texts = |waited: f64| {
             for row in &mut report.overall {
                 // By the clock lz4 is the slower one of the two, by the processor the faster one.
                 let [wall, cpu] = if row.codec == "lz4" {
@@ -95,13 +95,13 @@ mod tests {
             }
             (verdicts(&report).concat(), cautions(&report))
         };
-        let (quiet, none) = told(0.0);
+        let (quiet, none) = texts(0.0);
         assert!(none.is_empty());
         assert!(
             quiet.contains("zstd:1 is the fastest") && quiet.contains("20.00 us per block"),
             "{quiet}"
         );
-        let (busy, one) = told(25.0);
+        let (busy, one) = texts(25.0);
         assert_eq!(one.len(), 1);
         // It stores the least of these words too, and is named once.
         assert!(

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_asked_for_is_forgotten() {
+    fn forgets_keys_that_are_not_requested() {
         let mut sketch = Sketch::new(64).unwrap();
         for _ in 0..200 {
             sketch.add(hash(1));

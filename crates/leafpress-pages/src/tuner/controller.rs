@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_known_is_no_move() {
+    fn without_estimates_the_fraction_stays() {
         assert_eq!(Controller::new(0.5).decide(&FRACTIONS, &[0.0; 6]), None);
         assert_eq!(Controller::new(0.5).decide(&[], &[]), None);
     }

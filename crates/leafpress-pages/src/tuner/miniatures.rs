@@ -54,7 +54,7 @@ pub(crate) struct Shape {
     pub(crate) used_fraction: f64,
     /// While one access in this many is for a new key and there is room, the caches are filling up.
     pub(crate) filling: usize,
-    pub(crate) asked_whether_full: Fullest,
+    pub(crate) fullness_indicator: Fullest,
     /// Cost of an access besides the simulated costs, in nanoseconds: it makes gains small if costs are.
     pub(crate) access_ns: f64,
 }
@@ -181,11 +181,11 @@ impl<M: Miniature> Miniatures<M> {
     /// Checks whether enough was observed since the last decision; if so, a new period begins.
     pub(crate) fn look(&mut self) -> Readiness {
         let len = self.sampled.len();
-        let asked = match self.shape.asked_whether_full {
+        let indicator = match self.shape.fullness_indicator {
             Fullest::First => self.minis.first(),
             Fullest::Last => self.minis.last(),
         };
-        let evictions = asked.map_or(0, Miniature::evictions);
+        let evictions = indicator.map_or(0, Miniature::evictions);
         let Some(look) = self.progress.look(len, evictions, self.shape.filling) else {
             return Readiness::TooLittle;
         };

@@ -74,7 +74,7 @@ pub(crate) struct Settings<M> {
     /// Whether the processors' load matters: if the cache's own threads compress.
     pub(crate) looks_at_load: bool,
     /// Additional memory to account for, in bytes.
-    pub(crate) besides_bytes: usize,
+    pub(crate) extra_bytes: usize,
 }
 
 /// The fraction of a cache's budget for raw pages, and its adaptation.
@@ -88,7 +88,7 @@ pub(crate) struct Tuner<M: Model> {
     dropped: AtomicU64,
     /// The bits of an `f64`.
     fraction: AtomicU64,
-    besides_bytes: usize,
+    extra_bytes: usize,
     bytes: AtomicUsize,
     deciding_ns: AtomicU64,
     pub(crate) costs: Arc<Costs>,
@@ -123,7 +123,7 @@ impl<M: Model> Tuner<M> {
             events: ArrayQueue::new(settings.events),
             dropped: AtomicU64::new(0),
             fraction: AtomicU64::new(settings.fraction.to_bits()),
-            besides_bytes: settings.besides_bytes,
+            extra_bytes: settings.extra_bytes,
             bytes: AtomicUsize::new(0),
             deciding_ns: AtomicU64::new(0),
             costs,
@@ -225,7 +225,7 @@ impl<M: Model> Tuner<M> {
             .model
             .as_ref()
             .map_or(0, |model| size_of::<M>() + model.bytes() + model.other_bytes());
-        self.bytes.store(self.besides_bytes + queue + model, Relaxed);
+        self.bytes.store(self.extra_bytes + queue + model, Relaxed);
     }
 }
 

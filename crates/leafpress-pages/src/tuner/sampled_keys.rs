@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_a_map_whose_unheld_pages_go() {
+    fn is_a_map_that_drops_unheld_pages() {
         let mut random = fastrand::Rng::with_seed(4);
         let mut sampled = SampledKeys::new(16).unwrap();
         let mut model: HashMap<u64, (u32, u8)> = HashMap::new();

@@ -171,9 +171,9 @@ impl VictimInner {
     ) -> Result<Form, Insertion> {
         let mut shard = shard.0.lock();
         if family.is_some() {
-            let asked = shard.asked(hash);
+            let frequency = shard.frequency(hash);
             self.note(hash, |adaptive| {
-                adaptive.offered(hash, asked, block.raw_bytes as u32, block.force);
+                adaptive.offered(hash, frequency, block.raw_bytes as u32, block.force);
             });
         }
         if block.unchanging && shard.has_returned(key, hash, block.raw_bytes as u32, block.tag) {

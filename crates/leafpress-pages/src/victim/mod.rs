@@ -75,10 +75,10 @@ const DEFAULT_DICTIONARY_BYTES: usize = 16 << 10;
 /// it returns.
 const PROMOTED_WORTH: f32 = 0.125;
 
-/// Returns true if a block with the access frequency `asked` should be made raw, and a raw one with the frequency
+/// Returns true if a block with the access frequency `frequency` should be made raw, and a raw one with the frequency
 /// `least` compressed for it. The exchange costs as much as several decodings, so it has to save some more of them.
-fn is_worth_restoring(asked: u8, least: u8) -> bool {
-    u16::from(asked) > 2 * u16::from(least) + 8
+fn is_worth_restoring(frequency: u8, least: u8) -> bool {
+    u16::from(frequency) > 2 * u16::from(least) + 8
 }
 
 /// An error of a [`VictimCache`].

@@ -68,7 +68,9 @@ impl VictimInner {
         let shard = self.shard(hash);
         let looked = shard.0.lock().get(key, hash, on_hit);
         let raw_bytes = looked.pin.as_ref().map(|pin| pin.entry().raw_bytes);
-        self.note(hash, |adaptive| adaptive.looked(hash, looked.asked, raw_bytes, on_hit));
+        self.note(hash, |adaptive| {
+            adaptive.looked(hash, looked.frequency, raw_bytes, on_hit)
+        });
         let Some(pin) = looked.pin else {
             self.miss_begins();
             return None;

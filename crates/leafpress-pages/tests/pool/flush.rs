@@ -385,7 +385,7 @@ proptest! {
 
     /// After a flush that returned Ok all updates and removals are durable, whatever failed before.
     #[test]
-    fn a_flush_that_says_ok_is_right(
+    fn a_flush_that_succeeds_is_complete(
         raw_percent in prop_oneof![Just(100u8), Just(40)],
         steps in proptest::collection::vec(
             prop_oneof![

@@ -59,7 +59,7 @@ fn files_of_any_length_in_the_order_of_their_paths() {
 }
 
 #[test]
-fn no_more_than_asked_for() {
+fn opens_no_more_than_the_requested_pages() {
     let directory = scratch();
     for n in 0..10 {
         put(directory.path(), format!("{n}"), n, 1000);
@@ -224,7 +224,7 @@ fn links() {
 }
 
 #[test]
-fn names_that_are_no_text() {
+fn keeps_pages_with_names_that_are_not_text() {
     let directory = scratch();
     let name = OsStr::from_bytes(b"\xff\xfe \n\x80");
     if fs::write(directory.path().join(name), page(0, 0, 900)).is_err() {

@@ -16,7 +16,7 @@ fn named<T: std::fmt::Debug>(result: io::Result<T>, path: &Path) -> io::ErrorKin
 }
 
 #[test]
-fn what_is_no_file() {
+fn reports_paths_that_are_not_files() {
     let directory = scratch();
     let missing = directory.path().join("missing");
     assert_eq!(
@@ -226,7 +226,7 @@ fn a_file_that_was_cut_short() {
 }
 
 #[test]
-fn what_was_asked_for_and_does_not_work() {
+fn reports_requested_features_that_do_not_work() {
     let directory = scratch();
     let path = directory.path().join("pages");
     let direct = FileStore::options().direct(AutoOnOff::On);

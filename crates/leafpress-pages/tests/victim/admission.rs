@@ -73,7 +73,7 @@ fn what_becomes_hot_gets_in() {
 }
 
 #[test]
-fn a_rejected_block_is_not_asked_for_its_bytes() {
+fn does_not_read_the_bytes_of_a_rejected_block() {
     // A dictionary trained late makes room, and with free room everything is admitted.
     let cache = VictimCache::builder()
         .memory(1 << 20)
@@ -86,16 +86,16 @@ fn a_rejected_block_is_not_asked_for_its_bytes() {
     let stats = cache.stats();
     assert!(stats.bytes_held > stats.budget_bytes / 10 * 9, "{stats:?}");
     assert!(stats.hits > 300, "{stats:?}");
-    let mut asked = 0;
+    let mut fills = 0;
     for key in 50_000..50_200_u64 {
         let new = leafpress_pages::victim::NewBlock::new(5000);
         let insertion = cache.insert_with(&key.to_be_bytes(), &new, |_| {
-            asked += 1;
+            fills += 1;
             Err::<(), ()>(())
         });
         assert!(matches!(insertion, Ok(Insertion::Rejected) | Err(())));
     }
-    assert!(asked < 20, "{asked}");
+    assert!(fills < 20, "{fills}");
 }
 
 /// Incompressible blocks, so that a small cache rejects most of them.
@@ -148,7 +148,7 @@ fn a_refused_block_takes_the_older_one_of_its_key_with_it() {
 }
 
 #[test]
-fn a_block_whose_bytes_cannot_be_had_takes_the_older_one_of_its_key_with_it() {
+fn a_block_with_unreadable_bytes_removes_the_older_one_of_its_key() {
     let cache = VictimCache::builder().memory(2 << 20).build().unwrap();
     cache.insert(b"key", &[1; 4096]);
     let failed = cache.insert_with(b"key", &NewBlock::new(4096), |_| Err("unreadable"));

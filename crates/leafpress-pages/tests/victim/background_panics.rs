@@ -42,7 +42,7 @@ fn a_training_that_panics_is_not_waited_for_and_not_the_last() {
 }
 
 #[test]
-fn a_cache_whose_every_training_panics_says_so() {
+fn settle_fails_if_every_training_panics() {
     let cache = cache(u64::MAX);
     let mut settled = Ok(());
     // A training is due after four times as many insertions as before the last: families share the panics.

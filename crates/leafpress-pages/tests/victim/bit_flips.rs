@@ -51,13 +51,13 @@ impl At {
 
 /// An engine that records the address of the last block that it decoded.
 #[derive(Debug)]
-struct Telling {
+struct AddressRecorder {
     engine: Arc<dyn Engine>,
     last: Mutex<Option<At>>,
     decoded: AtomicU64,
 }
 
-impl Engine for Telling {
+impl Engine for AddressRecorder {
     fn codec(&self) -> Codec {
         self.engine.codec()
     }
@@ -77,9 +77,9 @@ impl Engine for Telling {
     }
 }
 
-fn cache(codec: &str) -> (VictimCache, Arc<Telling>) {
+fn cache(codec: &str) -> (VictimCache, Arc<AddressRecorder>) {
     let codec: Codec = codec.parse().unwrap();
-    let engine = Arc::new(Telling {
+    let engine = Arc::new(AddressRecorder {
         engine: codec.open(&EngineOptions::default()).unwrap(),
         last: Mutex::new(None),
         decoded: AtomicU64::new(0),

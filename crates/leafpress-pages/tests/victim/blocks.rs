@@ -108,7 +108,7 @@ fn a_block_that_its_reader_fails_on_is_gone() {
 }
 
 #[test]
-fn a_block_whose_bytes_are_not_to_be_had_is_not_put_in() {
+fn does_not_insert_a_block_whose_bytes_cannot_be_read() {
     let cache = VictimCache::builder().memory(8 << 20).build().unwrap();
     let failed = cache.insert_with(b"key", &NewBlock::new(4096), |_| Err("saveto failed"));
     assert_eq!(failed, Err("saveto failed"));

@@ -359,7 +359,7 @@ mod memory {
             .envs(RESERVE)
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&child.stderr).into_owned();
-        assert!(child.status.success(), "{said}");
+        let errors = String::from_utf8_lossy(&child.stderr).into_owned();
+        assert!(child.status.success(), "{errors}");
     }
 }

@@ -116,7 +116,7 @@ fn the_share_finds_that_everything_fits_raw() {
 }
 
 #[test]
-fn what_does_not_shrink_is_no_part_of_the_share() {
+fn incompressible_blocks_do_not_count_towards_the_share() {
     let cache = cache(4 << 20, "zstd:1", RawShare::Fixed { raw_percent: 20 });
     let mut random = fastrand::Rng::with_seed(1);
     for key in 0..2_000_u64 {
@@ -179,20 +179,20 @@ fn a_share_out_of_bounds_is_named() {
 }
 
 #[test]
-fn what_is_lent_is_not_compressed_again_and_leaves_first() {
+fn promoted_blocks_are_not_compressed_again_and_leave_first() {
     for share in [RawShare::Fixed { raw_percent: 0 }, RawShare::Fixed { raw_percent: 30 }] {
         let cache = cache(2 << 20, "lz4", share);
         let put = |key: u64| {
             let mut new = NewBlock::new(block(key).len());
             new.unchanging = true;
-            let mut asked = false;
+            let mut was_filled = false;
             let inserted = cache.insert_with(&key.to_be_bytes(), &new, |raw| {
-                asked = true;
+                was_filled = true;
                 raw.copy_from_slice(&block(key));
                 Ok::<_, ()>(())
             });
             assert!(inserted.is_ok());
-            asked
+            was_filled
         };
         let read = |key: u64, on_hit| {
             cache.read(&key.to_be_bytes(), on_hit, |found| {

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_measured_every_so_many_bytes() {
+    fn measures_once_per_number_of_written_bytes() {
         let budget = Budget::new(64 << 20);
         assert_eq!(budget.note_written(600 << 10), Due::Later);
         assert_eq!(budget.note_written(600 << 10), Due::Now);

@@ -198,7 +198,7 @@ impl CacheInner {
             },
         };
         self.erase(disk, key)?;
-        self.tell(key, value, RemovalCause::Removed);
+        self.notify(key, value, RemovalCause::Removed);
         Ok(())
     }
 
@@ -216,7 +216,7 @@ impl CacheInner {
         };
         let found = self.find(key, copy, &mut seen)?;
         self.erase(disk, key)?;
-        self.tell(key, value.take(), RemovalCause::Removed);
+        self.notify(key, value.take(), RemovalCause::Removed);
         Ok(found.is_some())
     }
 }

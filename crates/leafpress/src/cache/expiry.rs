@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_by_hand_goes_when_told() {
+    fn a_manual_clock_advances_on_request_only() {
         let clock = ManualClock::new(Duration::from_secs(5));
         clock.advance(Duration::from_millis(1500));
         assert_eq!(clock.now(), Duration::from_millis(6500));

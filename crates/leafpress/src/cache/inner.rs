@@ -272,14 +272,14 @@ impl CacheInner {
         };
         if self.take_out_if(key, &is_over)? {
             self.counters.add(Count::Expired, 1);
-            self.tell(key, value.take(), RemovalCause::Expired);
+            self.notify(key, value.take(), RemovalCause::Expired);
         }
         Ok(())
     }
 
-    pub(super) fn tell(&self, key: &[u8], value: Option<Vec<u8>>, cause: RemovalCause) {
+    pub(super) fn notify(&self, key: &[u8], value: Option<Vec<u8>>, cause: RemovalCause) {
         if let (Some(listener), Some(value)) = (&self.listener, value) {
-            listener.tell(key, value, cause);
+            listener.notify(key, value, cause);
         }
     }
 
@@ -320,7 +320,7 @@ impl CacheInner {
         if is_over {
             self.counters.add(Count::Expired, 1);
         }
-        self.tell(key, value, cause);
+        self.notify(key, value, cause);
         Ok(!is_over)
     }
 

@@ -60,7 +60,7 @@ impl Notifier {
     }
 
     /// Calls the listener, or queues the notification for the thread that is in a call for the same key.
-    pub(super) fn tell(&self, key: &[u8], value: Vec<u8>, cause: RemovalCause) {
+    pub(super) fn notify(&self, key: &[u8], value: Vec<u8>, cause: RemovalCause) {
         let table = &self.tables[(hash(key) >> 20) as usize % TABLES];
         match table.lock().entry(key.into()) {
             Entry::Occupied(mut queue) => return queue.get_mut().push_back((value, cause)),

@@ -360,7 +360,7 @@ impl Cache {
                 let key = removed.is_some().then(|| lead.key().to_vec());
                 self.core.finish_absent(lead);
                 if let (Some(removed), Some(key)) = (removed, key) {
-                    self.core.tell_led(&key, removed, RemovalCause::Removed);
+                    self.core.notify_of_led(&key, removed, RemovalCause::Removed);
                 }
                 Ok(None)
             }

@@ -170,7 +170,7 @@ impl CacheInner {
             lead.finish_with_value(value);
         }
         if let Some(removed) = removed {
-            self.tell_led(&key, removed, RemovalCause::Replaced);
+            self.notify_of_led(&key, removed, RemovalCause::Replaced);
         }
         self.after_store(&key, stored)
     }
@@ -231,11 +231,11 @@ impl CacheInner {
     }
 
     /// Notifies the listener of a record that [`CacheInner::remove_led`] removed, for this cause unless it had expired.
-    pub(super) fn tell_led(&self, key: &[u8], removed: (Vec<u8>, RemovalCause), cause: RemovalCause) {
+    pub(super) fn notify_of_led(&self, key: &[u8], removed: (Vec<u8>, RemovalCause), cause: RemovalCause) {
         let (value, found) = removed;
         let has_expired = found == RemovalCause::Expired;
         self.counters.add(Count::Expired, u64::from(has_expired));
-        self.tell(key, Some(value), if has_expired { found } else { cause });
+        self.notify(key, Some(value), if has_expired { found } else { cause });
     }
 
     /// Returns the notification for a replaced record.
@@ -285,7 +285,7 @@ impl CacheInner {
             if cause == RemovalCause::Expired {
                 self.counters.add(Count::Expired, 1);
             }
-            self.tell(key, Some(value), cause);
+            self.notify(key, Some(value), cause);
         }
         self.note_stored(bytes);
         Ok(())

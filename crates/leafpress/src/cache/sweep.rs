@@ -170,7 +170,7 @@ impl CacheInner {
             let is_of_use = goes_on || excess() <= tolerated || is_full();
             self.note_sweeper(before, &sweeper);
             drop(sweeper);
-            self.tell_all(gone);
+            self.notify_each(gone);
             if !is_of_use {
                 return;
             }
@@ -178,9 +178,9 @@ impl CacheInner {
     }
 
     /// Notifies the listener of removed records, with no lock held, so that it may use the cache.
-    fn tell_all(&self, gone: Gone) {
+    fn notify_each(&self, gone: Gone) {
         for (key, value, cause) in gone.0 {
-            self.tell(&key, Some(value), cause);
+            self.notify(&key, Some(value), cause);
         }
     }
 
@@ -243,7 +243,7 @@ impl CacheInner {
         let is_of_use = (0..VISITS_OF_TURN).all(|_| hand.rounds != round || self.visit(hand, arena, &mut evictor));
         self.note_sweeper(before, &sweeper);
         drop(sweeper);
-        self.tell_all(gone);
+        self.notify_each(gone);
         is_of_use
     }
 

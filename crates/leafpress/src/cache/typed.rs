@@ -242,11 +242,11 @@ impl<K: Serialize + ?Sized, V: Serialize + DeserializeOwned> TypedCache<K, V> {
                 CacheUpdate::Remove => Ok(CacheUpdate::Remove),
                 CacheUpdate::Keep => Ok(CacheUpdate::Keep),
             };
-            let (said, bytes) = match bytes {
+            let (returned, bytes) = match bytes {
                 Ok(bytes) => (Ok(update), bytes),
                 Err(error) => (Err(error), CacheUpdate::Keep),
             };
-            answer = said;
+            answer = returned;
             bytes
         })?;
         answer

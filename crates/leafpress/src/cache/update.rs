@@ -334,7 +334,7 @@ impl CacheInner {
             self.write_over(key, before, None)?
         };
         if is_done {
-            self.tell_of(key, before, RemovalCause::Replaced);
+            self.notify_of_previous(key, before, RemovalCause::Replaced);
             if keeps {
                 self.note_stored(self.count_insert(key, value));
             } else {
@@ -351,7 +351,7 @@ impl CacheInner {
             if before.value().is_some() {
                 self.counters.add(Count::Removes, 1);
             }
-            self.tell_of(key, before, RemovalCause::Removed);
+            self.notify_of_previous(key, before, RemovalCause::Removed);
         }
         Ok(is_done)
     }
@@ -397,7 +397,7 @@ impl CacheInner {
     }
 
     /// Notifies the listener of the record that was present before.
-    fn tell_of(&self, key: &[u8], before: &Before, cause: RemovalCause) {
+    fn notify_of_previous(&self, key: &[u8], before: &Before, cause: RemovalCause) {
         let Some(stored) = before.stored.as_deref().filter(|stored| !record::is_tombstone(stored)) else {
             return;
         };
@@ -411,7 +411,7 @@ impl CacheInner {
             true => return,
         };
         if self.listener.is_some() {
-            self.tell(key, copied(record::read(stored).0).ok(), cause);
+            self.notify(key, copied(record::read(stored).0).ok(), cause);
         }
     }
 }

@@ -83,7 +83,7 @@ impl<'g> HotRecord<'g> {
     }
 
     fn bytes_held(self) -> u64 {
-        self.header().node.asked() as u64
+        self.header().node.requested_bytes() as u64
     }
 
     fn used(self) -> Use {
@@ -111,7 +111,7 @@ impl<'g> HotTable<'g> {
         // SAFETY: a table begins with its node's header; the slots follow it, and were all initialised before the table
         // was published.
         unsafe {
-            let bytes = self.0.cast::<NodeHeader>().as_ref().asked() - size_of::<NodeHeader>();
+            let bytes = self.0.cast::<NodeHeader>().as_ref().requested_bytes() - size_of::<NodeHeader>();
             let first = self.0.as_ptr().add(size_of::<NodeHeader>()).cast();
             std::slice::from_raw_parts(first, bytes / size_of::<AtomicPtr<u8>>())
         }

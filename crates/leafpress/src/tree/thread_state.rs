@@ -214,7 +214,7 @@ impl Scratchpad {
 
 /// Scratchpads that are lent to threads without their own.
 #[derive(Default)]
-struct Lent {
+struct SpareScratchpads {
     /// Those not lent at present.
     #[expect(clippy::vec_box, reason = "operations have them boxed")]
     kept: Vec<Box<Scratchpad>>,
@@ -228,7 +228,7 @@ struct Lent {
 #[derive(Default)]
 pub(crate) struct ThreadStates {
     contexts: PerThread<ThreadState>,
-    lent: Mutex<Lent>,
+    lent: Mutex<SpareScratchpads>,
 }
 
 impl ThreadStates {

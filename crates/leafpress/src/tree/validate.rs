@@ -178,7 +178,7 @@ impl TreeInner {
         }
         let mut entries = landing.read_all()?;
         let sections = leaf.sections();
-        let is_where_it_says = |entry: &LandedWrite<'_>| match entry.slot.map(usize::from) {
+        let is_at_its_slot = |entry: &LandedWrite<'_>| match entry.slot.map(usize::from) {
             None => true,
             Some(slot) if slot >= leaf.count() => false,
             Some(_) if leaf.has(HASHED) => true,
@@ -194,7 +194,7 @@ impl TreeInner {
                 leaf.packed_key(&sections, slot, &mut key).is_ok() && key == entry.key
             }
         };
-        if !entries.iter().all(is_where_it_says) {
+        if !entries.iter().all(is_at_its_slot) {
             return invalid("the slot of an entry in a landing buffer is not its key's");
         }
         newest_by_key(&mut entries, |_| {});

@@ -45,14 +45,17 @@ fn a_remembered_absence_needs_no_loader_until_it_expires() {
     for builder in [small(), small().disk(Disk::store(store(), 16 << 20))] {
         let builder = builder.clock(clock.clone()).absent_ttl(Duration::from_secs(5));
         let cache = builder.build().unwrap();
-        let not_asked = || -> Absent { unreachable!("it is known") };
+        let unreachable_load = || -> Absent { unreachable!("it is known") };
         for round in 0..3 {
             let absent = cache.try_get_or_insert_option_with("key", || Absent::Ok(None));
             assert_eq!(absent.unwrap(), None);
             clock.advance(Duration::from_secs(4));
             for _ in 0..3 {
-                assert_eq!(cache.try_get_or_insert_option_with("key", not_asked).unwrap(), None);
-                let fetched = block_on(cache.get_or_fetch_option("key", async { not_asked() }));
+                assert_eq!(
+                    cache.try_get_or_insert_option_with("key", unreachable_load).unwrap(),
+                    None
+                );
+                let fetched = block_on(cache.get_or_fetch_option("key", async { unreachable_load() }));
                 assert_eq!(fetched.unwrap(), None);
                 assert_eq!(cache.get("key").unwrap(), None);
             }
@@ -60,7 +63,7 @@ fn a_remembered_absence_needs_no_loader_until_it_expires() {
             clock.advance(Duration::from_secs(2));
         }
         assert_eq!((cache.stats().inserts, cache.len()), (0, 0));
-        // A loader that needs a value is asked.
+        // A loader that needs a value is called.
         block_on(cache.get_or_fetch_option("key", async { Absent::Ok(None) })).unwrap();
         let loaded = cache.try_get_or_insert_with("key", || Ok::<_, String>("value"));
         assert_eq!(loaded.unwrap(), b"value");
@@ -132,17 +135,17 @@ fn remembered_absences_take_a_bounded_part_of_the_memory() {
     let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
     let builder = Cache::builder().memory(64 << 20).clock(clock.clone());
     let cache = builder.absent_ttl(Duration::from_secs(5)).build().unwrap();
-    let (mut asked, empty) = (0, cache.bytes_held());
+    let (mut calls, empty) = (0, cache.bytes_held());
     for _ in 0..2 {
         for n in 0..KEYS {
             let absent = cache.try_get_or_insert_option_with(&key(n), || {
-                asked += 1;
+                calls += 1;
                 Absent::Ok(None)
             });
             assert_eq!(absent.unwrap(), None);
         }
     }
-    let remembered = 2 * KEYS - asked;
+    let remembered = 2 * KEYS - calls;
     let held = cache.bytes_held() - empty;
     assert_eq!(cache.stats().known_absent, remembered);
     assert!((8_000..10_500).contains(&remembered), "{remembered}");
@@ -226,7 +229,7 @@ fn times_to_live_differ_by_the_jitter() {
 
 /// Those who wait get the answer, unless they need a value: these load themselves.
 #[test]
-fn an_absence_is_the_answer_of_all_who_wait_and_accept_it() {
+fn all_waiters_that_accept_it_get_an_absence() {
     let cache = small().build().unwrap();
     let (begun, has_begun) = mpsc::channel();
     let (end, ends) = mpsc::channel::<()>();
@@ -241,7 +244,7 @@ fn an_absence_is_the_answer_of_all_who_wait_and_accept_it() {
         });
         has_begun.recv().unwrap();
         let context = &mut Context::from_waker(Waker::noop());
-        let accepts = async { Absent::Ok(Some("not asked")) };
+        let accepts = async { Absent::Ok(Some("not called")) };
         let mut accepts = pin!(cache.get_or_fetch_option("key", accepts));
         let mut needs = pin!(cache.get_or_fetch("key", async { Ok::<_, String>("its own") }));
         assert!(accepts.as_mut().poll(context).is_pending() && needs.as_mut().poll(context).is_pending());
@@ -296,7 +299,7 @@ fn a_thread_waits_no_longer_than_the_limit_for_another_ones_load() {
         }
         // A task's wait is its runtime's.
         let context = &mut Context::from_waker(Waker::noop());
-        let load = async { Ok::<_, String>("not asked") };
+        let load = async { Ok::<_, String>("not called") };
         let mut task = pin!(cache.get_or_fetch("key", load));
         assert!(task.as_mut().poll(context).is_pending());
         end.send(()).unwrap();

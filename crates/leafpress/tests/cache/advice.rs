@@ -148,7 +148,7 @@ fn all_reads_are_sampled() {
 }
 
 #[test]
-fn without_the_option_there_is_no_advice() {
+fn without_the_option_advice_is_absent() {
     let cache = builder(8).build().unwrap();
     played(&cache, 1000);
     assert!(cache.advice().unwrap().is_none());

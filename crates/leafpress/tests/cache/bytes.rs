@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::{key, noise, small};
 
 #[test]
-fn values_are_what_get_says() {
+fn get_bytes_returns_the_values_of_get() {
     let cache = small().build().unwrap();
     for n in 0..100 {
         // `Bytes` can be inserted as well.

@@ -41,7 +41,7 @@ fn a_clone_is_another_handle_of_the_same_cache() {
 
 /// With and without a disk tier.
 #[test]
-fn a_closed_cache_says_so_whatever_it_is_asked() {
+fn every_operation_of_a_closed_cache_fails() {
     for builder in [small(), small().disk(Disk::store(store(), 16 << 20))] {
         let cache = builder.build().unwrap();
         fill(&cache, 0..1000, 100);
@@ -128,7 +128,7 @@ fn the_next_cache_may_be_opened_as_soon_as_one_is_closed() {
 }
 
 #[test]
-fn all_who_close_have_the_same_result() {
+fn concurrent_closes_have_the_same_result() {
     let store = store();
     let cache = on(&store, 16 << 20);
     fill(&cache, 0..5000, 100);
@@ -252,7 +252,7 @@ fn nothing_older_is_kept_with_recovery() {
 }
 
 #[test]
-fn a_cache_that_is_cleared_while_it_is_closed_is_empty_or_says_so() {
+fn clearing_a_closing_cache_empties_it_or_fails() {
     for round in 0..20 {
         let store = store();
         let cache = on(&store, 16 << 20);

@@ -65,7 +65,7 @@ impl<'s> Log<'s> {
         }
     }
 
-    fn say(&mut self, step: Step, n: u64, version: Option<u64>) {
+    fn record(&mut self, step: Step, n: u64, version: Option<u64>) {
         let number = self.sequence.fetch_add(1, Ordering::SeqCst);
         let mut entry = [0; ENTRY_BYTES];
         let words = [step as u64, number, n, version.unwrap_or(0)];
@@ -161,7 +161,7 @@ fn look(cache: &Cache, directory: &Path, sequence: &AtomicU64) -> u64 {
         );
         if !may.begun.is_empty() {
             // A value that was found once is the last one from then on.
-            log.say(Step::Done, n, Some(version));
+            log.record(Step::Done, n, Some(version));
         }
         found += 1;
     }
@@ -184,9 +184,9 @@ impl Worker<'_> {
     fn step(&mut self) {
         if self.thread == 0 && self.rng.u32(..60_000) == 0 {
             let _alone = self.alone.write().unwrap();
-            self.log.say(Step::Begun, ALL, None);
+            self.log.record(Step::Begun, ALL, None);
             self.cache.clear().unwrap();
-            self.log.say(Step::Done, ALL, None);
+            self.log.record(Step::Done, ALL, None);
         }
         let _others = self.alone.read().unwrap();
         // Some keys are written repeatedly.
@@ -209,40 +209,40 @@ impl Worker<'_> {
     }
 
     fn remove(&mut self, n: u64) {
-        self.log.say(Step::Begun, n, None);
+        self.log.record(Step::Begun, n, None);
         match self.rng.u8(..3) {
             0 => drop(self.cache.take(&key(n)).unwrap()),
             _ => drop(self.cache.remove(&key(n)).unwrap()),
         }
-        self.log.say(Step::Done, n, None);
+        self.log.record(Step::Done, n, None);
     }
 
     fn insert(&mut self, n: u64) {
-        self.log.say(Step::Begun, n, Some(self.version));
+        self.log.record(Step::Begun, n, Some(self.version));
         self.cache.insert(&key(n), &value(n, self.version, 0)).unwrap();
-        self.log.say(Step::Done, n, Some(self.version));
+        self.log.record(Step::Done, n, Some(self.version));
     }
 
     fn expiring(&mut self, n: u64) {
-        self.log.say(Step::Begun, n, Some(self.version));
+        self.log.record(Step::Begun, n, Some(self.version));
         let value = value(n, self.version, now_ms() + 1000);
         let entry = InsertOptions::ttl(Duration::from_secs(1));
         self.cache.insert_entry(&key(n), &value, entry).unwrap();
-        self.log.say(Step::Done, n, Some(self.version));
+        self.log.record(Step::Done, n, Some(self.version));
     }
 
     fn update(&mut self, n: u64) {
-        self.log.say(Step::Begun, n, Some(self.version));
+        self.log.record(Step::Begun, n, Some(self.version));
         let version = self.version;
         let answer = self.cache.update_with(&key(n), |_| {
             CacheUpdate::PutWith(value(n, version, 0), InsertOptions::default())
         });
         answer.unwrap();
-        self.log.say(Step::Done, n, Some(self.version));
+        self.log.record(Step::Done, n, Some(self.version));
     }
 
     fn load(&mut self, n: u64) {
-        self.log.say(Step::Begun, n, Some(self.version));
+        self.log.record(Step::Begun, n, Some(self.version));
         let version = self.version;
         let found = self.cache.get_or_insert_with(&key(n), || value(n, version, 0)).unwrap();
         let step = if version_of(n, &found) == version {
@@ -250,7 +250,7 @@ impl Worker<'_> {
         } else {
             Step::Undone
         };
-        self.log.say(step, n, Some(version));
+        self.log.record(step, n, Some(version));
     }
 }
 
@@ -305,10 +305,10 @@ fn found(child: &mut Child) -> Option<u64> {
 fn end(mut child: Child, is_killed: bool) {
     let _ = std::io::copy(child.stdout.as_mut().unwrap(), &mut std::io::sink());
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let errors = String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.success() || is_killed && !said.contains("panicked"),
-        "{}: {said}",
+        output.status.success() || is_killed && !errors.contains("panicked"),
+        "{}: {errors}",
         output.status
     );
 }

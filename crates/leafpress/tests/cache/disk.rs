@@ -177,7 +177,7 @@ fn no_more_is_written_than_may_be() {
 }
 
 #[test]
-fn what_it_holds_is_told_in_words() {
+fn describes_what_it_holds_in_words() {
     let cache = on(&store(), 32 << 20);
     fill(&cache, 0..30_000, 400);
     cache.settle().unwrap();
@@ -237,7 +237,7 @@ fn keys_that_rise_for_ever_leave_no_leaves_behind() {
 
 /// All 16-byte keys with this prefix collide with rapidhash's public constants.
 #[test]
-fn whoever_chooses_the_keys_cannot_choose_where_they_are_on_disk() {
+fn chosen_keys_cannot_collide_on_disk() {
     let cache = on(&store(), 64 << 20);
     let key = |n: u64| [&0x8bb8_4b93_962e_acc9_u64.to_le_bytes()[..], &n.to_be_bytes()].concat();
     for n in 0..30_000 {

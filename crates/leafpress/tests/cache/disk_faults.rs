@@ -8,7 +8,7 @@ use crate::disk::{fill, found, on, store};
 use crate::{key, noise};
 
 #[test]
-fn a_device_that_fails_is_given_up_and_memory_goes_on() {
+fn abandons_a_failing_device_and_continues_in_memory() {
     let store = store();
     let cache = on(&store, 64 << 20);
     fill(&cache, 0..30_000, 400);

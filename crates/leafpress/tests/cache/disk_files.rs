@@ -15,7 +15,7 @@ fn refused(disk: Disk) -> CacheError {
 }
 
 #[test]
-fn what_cannot_be_a_disk_says_why() {
+fn rejects_unusable_disks_with_a_reason() {
     let error = refused(Disk::store(store(), 1 << 20));
     assert!(matches!(error, CacheError::Option { option: "disk", .. }), "{error}");
     let error = refused(Disk::store(Arc::new(MemoryStore::new(8192).unwrap()), 64 << 20));
@@ -26,7 +26,7 @@ fn what_cannot_be_a_disk_says_why() {
 
 /// A refused file is unchanged in its bytes and its length.
 #[test]
-fn what_no_cache_wrote_is_refused_and_left_as_it_is() {
+fn rejects_files_of_other_data_and_keeps_them_unchanged() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("thesis.txt");
     let link = directory.path().join("link");
@@ -73,7 +73,7 @@ fn what_no_cache_wrote_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn a_store_that_no_cache_wrote_is_refused_and_left_as_it_is() {
+fn rejects_a_store_of_other_data_and_keeps_it_unchanged() {
     use leafpress::store::PageStore;
 
     let pages: [(u64, Vec<u8>); 3] = [(0, vec![7; 4096]), (3, vec![7; 4096]), (0, vec![0; 4096])];
@@ -146,7 +146,7 @@ fn a_cache_is_for_its_owner_alone() {
 }
 
 #[test]
-fn what_is_no_file_is_refused_at_once() {
+fn rejects_paths_that_are_not_files() {
     let directory = tempfile::tempdir().unwrap();
     let error = refused(Disk::file(directory.path(), 64 << 20).overwrite(true));
     assert!(matches!(error, CacheError::Disk { .. }), "{error}");
@@ -330,7 +330,7 @@ fn a_damaged_file_has_what_is_right_or_nothing() {
 
 /// The cache's own threads may hold a leaf at that moment.
 #[test]
-fn all_is_closed_whoever_is_at_work() {
+fn closes_everything_while_others_work() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {

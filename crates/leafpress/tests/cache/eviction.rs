@@ -6,7 +6,7 @@ use leafpress::codec::Codec;
 use crate::{key, noise, small};
 
 /// Looks up a key, and inserts it on a miss; returns true on a hit.
-fn ask(cache: &leafpress::Cache, n: u64) -> bool {
+fn request(cache: &leafpress::Cache, n: u64) -> bool {
     let is_hit = cache
         .get_with(&key(n), |found| assert_eq!(found, noise(n, 200)))
         .unwrap()
@@ -18,7 +18,7 @@ fn ask(cache: &leafpress::Cache, n: u64) -> bool {
 }
 
 #[test]
-fn what_is_asked_for_often_outlives_what_is_not() {
+fn frequently_read_records_outlive_others() {
     let codecs = [
         Codec::None,
         Codec::Lz4 { acceleration: 1 },
@@ -28,20 +28,20 @@ fn what_is_asked_for_often_outlives_what_is_not() {
     for codec in codecs {
         let cache = small().codec(codec).build().unwrap();
         let mut rng = fastrand::Rng::with_seed(3);
-        let (mut asked, mut hits) = (0, 0);
+        let (mut requested, mut hits) = (0, 0);
         for n in 0..200_000 {
             // A thousand keys have half of the reads, and each of 150,000 others one.
             if rng.bool() {
-                let is_hit = ask(&cache, rng.u64(..1000));
+                let is_hit = request(&cache, rng.u64(..1000));
                 if n > 100_000 {
-                    asked += 1;
+                    requested += 1;
                     hits += u32::from(is_hit);
                 }
             } else {
-                ask(&cache, 1000 + n);
+                request(&cache, 1000 + n);
             }
         }
-        assert!(hits * 100 > asked * 98, "{codec}: {hits} of {asked}");
+        assert!(hits * 100 > requested * 98, "{codec}: {hits} of {requested}");
         let stats = cache.stats();
         assert!(stats.evicted > 50_000 && stats.eviction_errors == 0, "{stats:?}");
         cache.validate().unwrap();
@@ -53,19 +53,19 @@ fn another_set_of_hot_keys_is_followed() {
     let cache = small().build().unwrap();
     let mut rng = fastrand::Rng::with_seed(4);
     for hot in 0..4 {
-        let (mut asked, mut hits) = (0, 0);
+        let (mut requested, mut hits) = (0, 0);
         for n in 0..150_000_u64 {
             if rng.bool() {
-                let is_hit = ask(&cache, hot * 5000 + rng.u64(..5000));
+                let is_hit = request(&cache, hot * 5000 + rng.u64(..5000));
                 if n > 100_000 {
-                    asked += 1;
+                    requested += 1;
                     hits += u32::from(is_hit);
                 }
             } else {
-                ask(&cache, 1_000_000 * (hot + 1) + n);
+                request(&cache, 1_000_000 * (hot + 1) + n);
             }
         }
-        assert!(hits * 100 > asked * 90, "{hits} of {asked}");
+        assert!(hits * 100 > requested * 90, "{hits} of {requested}");
     }
 }
 
@@ -105,9 +105,9 @@ fn each_policy_keeps_what_is_in_use() {
         for n in 0..150_000 {
             // 1,500 keys, scattered over all leaves, have half of the reads.
             if rng.bool() {
-                hits += usize::from(ask(&cache, rng.u64(..1500)) && n > 75_000);
+                hits += usize::from(request(&cache, rng.u64(..1500)) && n > 75_000);
             } else {
-                ask(&cache, 10_000 + n);
+                request(&cache, 10_000 + n);
             }
         }
         cache.validate().unwrap();

@@ -57,7 +57,7 @@ fn writing_again_gives_a_record_another_time() {
 }
 
 #[test]
-fn the_default_is_for_those_that_say_nothing() {
+fn the_default_ttl_applies_to_records_without_one() {
     let clock = Arc::new(ManualClock::new(SystemClock::default().now()));
     let cache = small().clock(clock.clone()).default_ttl(60 * SECOND).build().unwrap();
     cache.insert("default", "1").unwrap();
@@ -91,7 +91,7 @@ fn a_clock_that_is_set_back_harms_nothing() {
 }
 
 #[test]
-fn what_is_over_leaves_without_being_asked_for() {
+fn removes_expired_records_without_reads() {
     let (cache, clock) = with_clock();
     for n in 0..5000 {
         let ttl = if n % 2 == 0 { 10 } else { 10_000 };

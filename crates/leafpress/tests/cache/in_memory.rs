@@ -8,7 +8,7 @@ use leafpress::store::MemoryStore;
 use crate::{key, noise, small};
 
 #[test]
-fn what_is_in_memory_is_told_from_what_is_on_disk() {
+fn distinguishes_records_in_memory_from_those_on_disk() {
     let store = Arc::new(MemoryStore::new(4096).unwrap());
     let cache = small().disk(Disk::store(store, 64 << 20)).build().unwrap();
     for n in 0..100 {

@@ -32,7 +32,7 @@ fn take(notified: &Notified) -> Vec<(String, String, RemovalCause)> {
 }
 
 #[test]
-fn each_cause_is_told() {
+fn notifies_of_each_cause() {
     let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
     let (cache, notified) = notified(small().clock(clock.clone()));
     cache.insert("a", "1").unwrap();
@@ -57,7 +57,7 @@ fn each_cause_is_told() {
 }
 
 #[test]
-fn what_is_evicted_is_told_once_with_its_value() {
+fn reports_each_evicted_record_once_with_its_value() {
     let (cache, notified) = notified(small());
     for n in 0..40_000 {
         // Some have a value record of their own.
@@ -165,7 +165,7 @@ fn a_listener_may_use_the_cache_while_a_long_value_is_loaded() {
 }
 
 #[test]
-fn the_last_who_has_the_cache_may_be_its_own_thread() {
+fn the_last_owner_of_the_cache_may_be_its_own_thread() {
     let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
     let slot: Arc<Mutex<Option<Arc<leafpress::Cache>>>> = Arc::default();
     let (inner, (done, is_done)) = (Arc::clone(&slot), std::sync::mpsc::channel());
@@ -188,7 +188,7 @@ fn the_last_who_has_the_cache_may_be_its_own_thread() {
 }
 
 #[test]
-fn what_has_expired_is_told_as_that_whatever_takes_its_place() {
+fn expired_records_are_reported_as_expired_by_any_replacement() {
     let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));
     let (cache, notified) = notified(small().clock(clock.clone()));
     let brief = || InsertOptions::ttl(Duration::from_secs(5));
@@ -217,7 +217,7 @@ fn what_has_expired_is_told_as_that_whatever_takes_its_place() {
 }
 
 #[test]
-fn what_a_value_that_is_not_kept_replaces_is_told_with_a_disk_too() {
+fn with_a_disk_a_rejected_value_reports_what_it_replaces() {
     let store = Arc::new(MemoryStore::new(4096).unwrap());
     let (cache, notified) = notified(small().disk(Disk::store(store, 16 << 20)));
     cache.insert("in memory", "1").unwrap();

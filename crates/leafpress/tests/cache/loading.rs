@@ -16,7 +16,7 @@ use crate::small;
 use crate::tasks::{Yields, block_on};
 
 #[test]
-fn many_who_miss_have_one_loader() {
+fn concurrent_misses_have_one_loader() {
     let cache = small().build().unwrap();
     let loads = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -36,12 +36,12 @@ fn many_who_miss_have_one_loader() {
     });
     assert_eq!(loads.into_inner(), 1);
     let stats = cache.stats();
-    assert_eq!(stats.hits + stats.misses, 50, "each asked once");
+    assert_eq!(stats.hits + stats.misses, 50, "one request each");
     assert_eq!(cache.get("key").unwrap().unwrap(), b"loaded");
 }
 
 #[test]
-fn an_error_goes_to_all_who_wait_and_the_next_tries_again() {
+fn an_error_goes_to_all_waiters_and_the_next_caller_retries() {
     let cache = small().build().unwrap();
     let (begun, has_begun) = mpsc::channel();
     let (fail, may_fail) = mpsc::channel::<()>();
@@ -84,7 +84,7 @@ fn an_error_goes_to_all_who_wait_and_the_next_tries_again() {
 }
 
 #[test]
-fn after_a_panic_one_of_those_who_wait_loads() {
+fn after_a_panic_one_waiter_loads() {
     let cache = small().build().unwrap();
     let loads = AtomicUsize::new(0);
     let start = Barrier::new(8);
@@ -378,7 +378,7 @@ fn a_task_that_no_longer_waits_leaves_nothing_behind() {
 }
 
 #[test]
-fn one_who_misses_after_a_removal_does_not_get_what_was_loaded_before_it() {
+fn a_miss_after_a_removal_does_not_get_a_value_loaded_before_it() {
     let cache = small().build().unwrap();
     cache
         .get_or_insert_with("key", || {
@@ -602,8 +602,8 @@ fn an_old_value_serves_while_a_new_one_is_loaded() {
             // Nothing waits for this, or else the loop would not end.
             for _ in 0..10 {
                 let other = thread::scope(|scope| {
-                    let asked = scope.spawn(|| cache.get_or_insert_with("key", || "not loaded").unwrap());
-                    asked.join().unwrap()
+                    let request = scope.spawn(|| cache.get_or_insert_with("key", || "not loaded").unwrap());
+                    request.join().unwrap()
                 });
                 assert_eq!(other, b"old");
             }
@@ -627,7 +627,7 @@ fn an_old_value_serves_while_a_new_one_is_loaded() {
 }
 
 #[test]
-fn a_loader_says_how_long_its_value_lives() {
+fn a_loader_sets_the_lifetime_of_its_value() {
     let clock = Arc::new(ManualClock::new(SystemClock::default().now()));
     let cache = small()
         .default_ttl(Duration::from_secs(5))

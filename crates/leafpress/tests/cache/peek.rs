@@ -251,20 +251,20 @@ fn a_lifetime_changed_meanwhile_undoes_no_write() {
 
 #[test]
 fn long_values_and_listeners_are_left_alone() {
-    let told = Arc::new(AtomicU64::new(0));
-    let counter = Arc::clone(&told);
+    let notified = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&notified);
     let builder = Cache::builder().memory(16 << 20).listener(move |_, _, _| {
         counter.fetch_add(1, Ordering::SeqCst);
     });
     let (cache, _clock) = with_clock(builder);
     for len in [0, 1, 5000, 1 << 20] {
         cache.insert("key", &noise(3, len)).unwrap();
-        told.store(0, Ordering::SeqCst);
+        notified.store(0, Ordering::SeqCst);
         assert!(cache.expire("key", Some(9 * SECOND)).unwrap());
         assert_eq!(cache.peek("key").unwrap().unwrap(), noise(3, len));
         assert_eq!(cache.peek_with("key", <[u8]>::len).unwrap(), Some(len));
         assert!(cache.ttl("key").unwrap().unwrap() <= 9 * SECOND);
-        assert_eq!(told.load(Ordering::SeqCst), 0);
+        assert_eq!(notified.load(Ordering::SeqCst), 0);
     }
 }
 

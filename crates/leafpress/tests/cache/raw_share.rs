@@ -1,5 +1,5 @@
-//! Uncompressed copies of the most read records: they are found, never stale, within the memory, and their share follows
-//! the costs.
+//! Uncompressed copies of the most read records: they are found, never stale, within the memory, and their share
+//! follows the costs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -380,7 +380,7 @@ fn refused(disk: Disk) -> CacheError {
 }
 
 #[test]
-fn what_cannot_be_found_again_says_why() {
+fn rejects_unrecoverable_disks_with_a_reason() {
     let store = Arc::new(leafpress::store::MemoryStore::new(4096).unwrap());
     let error = refused(Disk::store(store, 8 * MB).recover_after_crash(true));
     assert!(

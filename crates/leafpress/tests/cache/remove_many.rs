@@ -228,7 +228,7 @@ fn loads_under_way_in_the_range_are_superseded() {
     }
 }
 
-/// What was written while the predicate ran is asked about again.
+/// What was written while the predicate ran is passed to it again.
 #[test]
 fn a_record_is_only_removed_with_a_value_that_was_refused() {
     let cache = small().disk(Disk::store(store(), 16 << 20)).build().unwrap();
@@ -242,31 +242,36 @@ fn a_record_is_only_removed_with_a_value_that_was_refused() {
         if spills {
             cache.spill().unwrap();
         }
-        let mut asked = Vec::new();
+        let mut passed = Vec::new();
         let removed = cache.retain(|key, value| {
-            asked.push(value.to_vec());
-            if asked.len() == 1 {
+            passed.push(value.to_vec());
+            if passed.len() == 1 {
                 cache.insert(key, new).unwrap();
             }
             value == b"good"
         });
         assert_eq!(removed.unwrap(), u64::from(!stays));
         assert_eq!(cache.get("key").unwrap().is_some(), stays);
-        assert_eq!(asked, [b"bad".to_vec(), new.as_bytes().to_vec()]);
+        assert_eq!(passed, [b"bad".to_vec(), new.as_bytes().to_vec()]);
     }
 }
 
 #[test]
-fn expired_records_are_not_counted_and_listeners_are_told() {
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let (clock, tells) = (
+fn expired_records_are_not_counted_but_reach_the_listener() {
+    let notified = Arc::new(Mutex::new(Vec::new()));
+    let (clock, notifications) = (
         Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000))),
-        Arc::clone(&told),
+        Arc::clone(&notified),
     );
     let cache = small()
         .clock(clock.clone())
         .stale_while_revalidate(Duration::from_secs(600))
-        .listener(move |key, value, cause| tells.lock().unwrap().push((key.to_vec(), value.to_vec(), cause)))
+        .listener(move |key, value, cause| {
+            notifications
+                .lock()
+                .unwrap()
+                .push((key.to_vec(), value.to_vec(), cause))
+        })
         .build()
         .unwrap();
     cache.insert("user:1", "stays").unwrap();
@@ -276,13 +281,13 @@ fn expired_records_are_not_counted_and_listeners_are_told() {
     clock.advance(Duration::from_secs(6));
     assert_eq!(cache.retain(|_, value| value == b"stays").unwrap(), 1);
     assert_eq!(cache.remove_range("user:2".."user:9").unwrap(), 0);
-    let told = std::mem::take(&mut *told.lock().unwrap());
+    let notified = std::mem::take(&mut *notified.lock().unwrap());
     let removed = |key: &str, value: &str, cause| (key.as_bytes().to_vec(), value.as_bytes().to_vec(), cause);
     let expected = [
         removed("user:2", "goes", RemovalCause::Removed),
         removed("user:3", "over", RemovalCause::Expired),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(notified, expected);
     // It is not served as stale either.
     let context = &mut std::task::Context::from_waker(std::task::Waker::noop());
     let mut first = std::pin::pin!(cache.get_or_fetch("user:3", std::future::pending::<Result<&str, ()>>()));

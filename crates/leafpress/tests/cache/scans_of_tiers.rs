@@ -186,7 +186,7 @@ fn a_scan_goes_on_from_its_position_in_its_own_cache_only() {
 }
 
 #[test]
-fn what_changes_after_a_part_was_read_ahead_is_seen_as_it_is() {
+fn a_scan_sees_changes_after_a_part_was_read_ahead() {
     let cache = on_disk();
     let model = fill(&cache, 0..20_000, 400);
     cache.settle().unwrap();

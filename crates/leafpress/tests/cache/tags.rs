@@ -229,7 +229,7 @@ fn more_tags_than_may_be_are_refused() {
 
 /// What a load read before the invalidation may be outdated.
 #[test]
-fn a_load_under_way_stores_nothing_valid_and_those_who_wait_load_again() {
+fn a_load_across_an_invalidation_is_invalid_and_its_waiters_load_again() {
     let cache = small().build().unwrap();
     let (begun, has_begun) = mpsc::channel();
     let (end, ends) = mpsc::channel::<()>();
@@ -274,17 +274,17 @@ fn neither_a_stale_value_nor_an_absence_is_served_instead() {
 }
 
 #[test]
-fn the_listener_is_told_of_invalidated_records_once() {
-    let (told, tells) = mpsc::channel();
-    let listener = move |key: &[u8], value: &[u8], cause| told.send((key.to_vec(), value.to_vec(), cause)).unwrap();
+fn the_listener_gets_invalidated_records_once() {
+    let (notified, receiver) = mpsc::channel();
+    let listener = move |key: &[u8], value: &[u8], cause| notified.send((key.to_vec(), value.to_vec(), cause)).unwrap();
     let cache = small().listener(listener).build().unwrap();
     fill(&cache, 0..100);
     cache.invalidate_tag("tag:3").unwrap();
     cache.settle().unwrap();
     drop(cache);
-    let told: Vec<_> = tells.iter().collect();
-    assert_eq!(told.len(), 10);
-    assert!(told.iter().all(|(_, _, cause)| *cause == RemovalCause::Expired));
+    let notified: Vec<_> = receiver.iter().collect();
+    assert_eq!(notified.len(), 10);
+    assert!(notified.iter().all(|(_, _, cause)| *cause == RemovalCause::Expired));
 }
 
 /// A reader never sees a value that was inserted before an invalidation that had returned.

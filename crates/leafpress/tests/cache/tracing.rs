@@ -165,7 +165,7 @@ fn what_a_cache_does_is_seen() {
 }
 
 #[test]
-fn a_device_that_fails_is_told_of() {
+fn logs_errors_of_a_failing_device() {
     let store = Arc::new(FaultyStore::new(MemoryStore::new(4096).unwrap()));
     let cache = on(&store, "reads fail");
     fill(&cache);
@@ -231,7 +231,7 @@ impl PageStore for Panics {
 }
 
 #[test]
-fn background_work_that_panics_is_told_of() {
+fn logs_panics_of_background_work() {
     let cache = on(&Arc::new(Panics(MemoryStore::new(4096).unwrap())), "panics");
     fill(&cache);
     wait_for("background thread ended", "leafpress-disk");

@@ -212,7 +212,7 @@ fn an_update_that_leaves_a_record_is_a_use_of_it() {
 }
 
 #[test]
-fn who_listens_is_told_of_each_old_value() {
+fn the_listener_gets_each_old_value() {
     let notified = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&notified);
     let clock = Arc::new(ManualClock::new(Duration::from_secs(2_000_000_000)));

@@ -4,8 +4,8 @@
 //! existed at least from the first return among them to the last call among them. If the latter is later (a *forward
 //! zone*), no other value, and no removal, can take effect entirely within it, and no two such zones overlap. For a
 //! register that loses nothing this is exact: such a history is atomic if and only if its zones satisfy this (Gibbons
-//! and Korach, "Testing Shared Memories", SIAM J. Comput. 26(4), 1997). Reads that find nothing are not evidence here: a
-//! cache may evict.
+//! and Korach, "Testing Shared Memories", SIAM J. Comput. 26(4), 1997). Reads that find nothing are not evidence here:
+//! a cache may evict.
 
 use std::collections::{HashMap, HashSet};
 
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_is_no_violation() {
+    fn possible_histories_are_not_violations() {
         assert_eq!(count(&[(0, 1, Write(1)), (2, 3, Write(2)), (4, 5, Read(2))]), 0);
         // Concurrent writes, in either order.
         assert_eq!(count(&[(0, 5, Write(1)), (1, 4, Write(2)), (6, 7, Read(1))]), 0);

@@ -213,8 +213,8 @@ fn measured_with_waiting_threads(codec: &str) {
 }
 
 #[test]
-fn a_hot_set_that_moves_holds_no_more_than_it_says() {
-    crate::alone("tree::a_hot_set_that_moves_holds_no_more_than_it_says", hot_set_moves);
+fn a_moving_hot_set_holds_no_more_than_reported() {
+    crate::alone("tree::a_moving_hot_set_holds_no_more_than_reported", hot_set_moves);
 }
 
 fn hot_set_moves() {

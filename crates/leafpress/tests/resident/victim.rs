@@ -4,8 +4,8 @@ use crate::resident_bytes;
 use leafpress_pages::victim::VictimCache;
 
 #[test]
-fn what_it_says_it_holds_is_what_the_system_gave() {
-    crate::alone("victim::what_it_says_it_holds_is_what_the_system_gave", measured);
+fn reported_memory_matches_the_resident_memory() {
+    crate::alone("victim::reported_memory_matches_the_resident_memory", measured);
 }
 
 fn measured() {

@@ -1,5 +1,5 @@
-//! Interleavings of two or three threads on one or two leaves, chosen by shuttle's random and PCT schedulers (Burckhardt et
-//! al., ASPLOS 2010).
+//! Interleavings of two or three threads on one or two leaves, chosen by shuttle's random and PCT schedulers
+//! (Burckhardt et al., ASPLOS 2010).
 //!
 //! ```text
 //! RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle \

@@ -170,8 +170,8 @@ impl Engine for Hostile {
             {
                 let (number, raw) = state.raw(block)?;
                 if state.strike(number, &raw).is_some() {
-                    let asked = if more < 0 { needed } else { raw_len };
-                    return Ok(&ZEROS[..asked.saturating_add_signed(more.into()).min(ZEROS.len())]);
+                    let wanted_len = if more < 0 { needed } else { raw_len };
+                    return Ok(&ZEROS[..wanted_len.saturating_add_signed(more.into()).min(ZEROS.len())]);
                 }
             }
         }
@@ -301,8 +301,8 @@ pub fn check(options: Options, steps: &[Step]) {
     run.engine.state().plan = None;
     run.whole("at the end");
     match run.tree.compact() {
-        // The only key of a keyed leaf may have been decoded wrongly, with its fingerprint, when the leaf was split: then
-        // its record is out of the leaf's range, and the leaf stays unchanged.
+        // The only key of a keyed leaf may have been decoded wrongly, with its fingerprint, when the leaf was split:
+        // then its record is out of the leaf's range, and the leaf stays unchanged.
         Err(error) if run.keyed && run.engine.state().faults > 0 => drop(typed::<()>(Err(error))),
         compacted => compacted.expect("a compaction of what was written from checked frames"),
     }

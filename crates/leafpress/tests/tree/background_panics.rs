@@ -56,7 +56,7 @@ fn a_tree_goes_on_compacting_after_panics() {
 }
 
 #[test]
-fn a_tree_whose_compacting_threads_have_ended_reports_it() {
+fn a_tree_reports_ended_compaction_threads() {
     let tree = tree("leafpress-bg", u64::MAX);
     let mut records = 0;
     while tree.stats().bg_threads_ended < 2 {

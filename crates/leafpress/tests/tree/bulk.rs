@@ -134,7 +134,7 @@ fn few_records_are_a_tree_too() {
 }
 
 #[test]
-fn what_is_no_record_is_refused_by_its_place() {
+fn rejects_invalid_records_by_their_index() {
     for builder in [
         Tree::builder(),
         Tree::builder().shards(3),

@@ -58,7 +58,7 @@ fn settling_compacts_landing_buffers() {
 }
 
 #[test]
-fn a_few_landing_buffers_are_no_reason_for_a_pass() {
+fn a_few_landing_buffers_do_not_start_a_pass() {
     let tree = filled("lz4");
     tree.settle().unwrap();
     assert!(!put(&tree, 0));

@@ -112,7 +112,7 @@ fn a_bulk_load_chooses_before_it_compresses() {
 }
 
 #[test]
-fn noise_is_stored_as_it_is() {
+fn noise_is_stored_uncompressed() {
     for codec in [BALANCE, MEMORY] {
         let records = records(0..10_000, noise);
         let tree = Tree::builder().codec(codec).build().unwrap();
@@ -199,7 +199,7 @@ fn trees_share_the_dictionary_of_a_choice() {
 }
 
 #[test]
-fn given_lengths_and_dictionaries_are_kept() {
+fn keeps_configured_lengths_and_dictionaries() {
     let tree = Tree::builder().codec(BALANCE).frame_bytes(700).leaf_bytes(9000);
     let tree = tree.from_sorted(records(0..20_000, document)).unwrap();
     let stats = tree.stats();

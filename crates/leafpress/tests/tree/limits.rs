@@ -280,7 +280,7 @@ fn background_options_are_bounded() {
 }
 
 #[test]
-fn an_empty_given_dictionary_is_no_reason_to_fail() {
+fn accepts_an_empty_dictionary() {
     let empty = DictionaryChoice::Given(Dictionary::from_bytes(1, Vec::new()));
     let tree = Tree::builder().dictionary(empty).build().unwrap();
     tree.insert(b"k", b"v").unwrap();
@@ -291,7 +291,7 @@ fn an_empty_given_dictionary_is_no_reason_to_fail() {
 /// Zstandard accepts any bytes as a dictionary, except those that begin with the magic number of its dictionaries and
 /// are not valid ones.
 #[test]
-fn a_given_dictionary_that_the_codec_refuses() {
+fn rejects_a_dictionary_that_the_codec_refuses() {
     let mut malformed = vec![0x37, 0xa4, 0x30, 0xec];
     malformed.resize(1000, 0xff);
     let given = |codec: &str| {

@@ -34,9 +34,9 @@ fn a_key_is_found_at_its_position() {
                 let position = tree.position_of(range(), key(n)).unwrap();
                 assert!((0.0..=1.0).contains(&position), "{position}");
                 // A leaf has fewer than a hundred records, and the position names it exactly.
-                let mut asked = 0;
+                let mut visited = 0;
                 let found = tree.find_near(range(), position, 1, |near| {
-                    asked += 1;
+                    visited += 1;
                     near == key(n)
                 });
                 assert_eq!(
@@ -44,7 +44,7 @@ fn a_key_is_found_at_its_position() {
                     Some(&key(n)[..]),
                     "{n} of {from}..{to} at {position}"
                 );
-                assert!(asked < 200, "{asked}");
+                assert!(visited < 200, "{visited}");
             }
         }
     }
@@ -57,31 +57,31 @@ fn a_key_is_found_from_afar_within_the_limit() {
         let found = tree.find_near(.., position, usize::MAX, |near| near == key(12_345));
         assert_eq!(found.unwrap().as_deref(), Some(&key(12_345)[..]), "{position}");
     }
-    let mut asked = 0;
+    let mut visited = 0;
     let found = tree.find_near(.., 0.5, 1000, |_| {
-        asked += 1;
+        visited += 1;
         false
     });
     assert_eq!(found.unwrap(), None);
     // The last leaves on both sides may exceed the limit.
-    assert!((900..1400).contains(&asked), "{asked}");
+    assert!((900..1400).contains(&visited), "{visited}");
 }
 
 #[test]
-fn only_present_keys_of_the_range_are_asked_for() {
+fn visits_only_present_keys_of_the_range() {
     let tree = tree(Tree::builder(), 3000);
     for n in (0..3000).step_by(3) {
         tree.remove(&key(n)).unwrap();
     }
-    let mut asked = Vec::new();
+    let mut visited = Vec::new();
     let outcome = tree.find_near(key(1000)..key(2000), 0.5, usize::MAX, |near| {
-        asked.push(near.to_vec());
+        visited.push(near.to_vec());
         false
     });
     assert_eq!(outcome.unwrap(), None);
-    asked.sort_unstable();
+    visited.sort_unstable();
     let expected: Vec<Vec<u8>> = (1000..2000).filter(|n| n % 3 != 0).map(|n| key(n).to_vec()).collect();
-    assert_eq!(asked, expected);
+    assert_eq!(visited, expected);
 }
 
 #[test]

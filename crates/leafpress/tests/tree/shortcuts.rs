@@ -206,7 +206,7 @@ fn a_table_is_dropped_with_its_leaves_and_rebuilt() {
 // tables.
 #[cfg(feature = "node-heap")]
 #[test]
-fn a_growing_tree_has_a_table_without_being_asked() {
+fn a_growing_tree_builds_its_table_by_itself() {
     let tree = builder().build().unwrap();
     let mut n = 0;
     let start = std::time::Instant::now();

@@ -8,7 +8,7 @@ use leafpress_example_web::server::serve;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Ctrl-C, or what a supervisor sends.
-async fn told_to_stop() {
+async fn stop_signal() {
     let Ok(mut terminate) = signal(SignalKind::terminate()) else {
         let _ = tokio::signal::ctrl_c().await;
         return;
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
         .map_err(Into::into)
         .and_then(|listener| {
             println!("listening on http://{}", listener.local_addr()?);
-            serve(&options, listener, told_to_stop())
+            serve(&options, listener, stop_signal())
         });
     match served {
         Ok(()) => ExitCode::SUCCESS,

@@ -3,7 +3,7 @@
 use leafpress_c_header::{SECTIONS, made, path};
 
 #[test]
-fn the_header_is_what_the_sources_say() {
+fn the_header_matches_the_sources() {
     let path = path("include/leafpress.h");
     let made = made().unwrap();
     if std::env::var_os("LEAFPRESS_WRITE_HEADER").is_some() {

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_the_interface() {
+    fn detects_the_interface_by_its_names() {
         let original: Vec<_> = ORIGINAL.into_iter().map(Some).collect();
         assert_eq!(Interface::by(&original, false, false), Ok(Interface::Original));
         let mut more = original.clone();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_is_refused() {
+    fn rejects_ambiguous_interfaces() {
         assert_eq!(Interface::by(&[None; 7], false, false), Ok(Interface::Original));
         assert_eq!(Interface::by(&[None; 8], false, false), Err(Refusal::Unknown));
         assert_eq!(Interface::by(&[None; 9], true, false), Err(Refusal::Unknown));

@@ -50,7 +50,7 @@ mod tests {
     use super::is_mapped;
 
     #[test]
-    fn memory_is_told_from_none() {
+    fn distinguishes_mapped_from_unmapped_memory() {
         let mut buffer = vec![0u8; 1 << 20];
         for _ in 0..2 {
             assert!(is_mapped(buffer.as_mut_ptr(), buffer.len()));

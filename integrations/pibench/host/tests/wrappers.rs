@@ -13,7 +13,7 @@ use std::process::Command;
 use leafpress_pibench_host::{CallError, FIND_BUFFER_BYTES, Library, LoadError, TreeOptions, available};
 use tempfile::TempDir;
 
-/// Returns the wrapper `name`, compiled; `None`, which has been said, if there is no compiler.
+/// Returns the wrapper `name`, compiled; `None`, which is printed, if there is no compiler.
 fn wrapper(name: &str) -> Option<PathBuf> {
     let compiler = support::cxx_compilers().into_iter().find(|_| available());
     if compiler.is_none() {
@@ -149,7 +149,7 @@ fn wrappers_of_newer_branches_are_called_through_their_own_interface() {
 
 #[test]
 fn a_wrapper_of_an_unknown_interface_is_refused() {
-    for (name, said) in [
+    for (name, message) in [
         ("bulk_map_anonymous", "cannot determine which interface "),
         (
             "not_a_tree",
@@ -157,8 +157,8 @@ fn a_wrapper_of_an_unknown_interface_is_refused() {
         ),
     ] {
         let Some(path) = wrapper(name) else { return };
-        let said_for_it = refusal(&path);
-        assert!(said_for_it.contains(said), "{said_for_it}");
+        let refusal_text = refusal(&path);
+        assert!(refusal_text.contains(message), "{refusal_text}");
     }
     // The fork's three bytes are where these branches have a pointer.
     for name in ["bulk_map", "bulk_map_plain"] {
@@ -235,8 +235,8 @@ fn a_zero_byte_follows_every_value() {
 }
 
 #[test]
-fn create_tree_that_fails_is_told() {
-    for (how, said) in [
+fn reports_a_create_tree_that_fails() {
+    for (how, message) in [
         (
             "null",
             "made no tree: it returned null for keys of 8 and values of 8 bytes",
@@ -256,12 +256,12 @@ fn create_tree_that_fails_is_told() {
             error.starts_with("create_tree of ") && error.contains("faulty-"),
             "{error}"
         );
-        assert!(error.ends_with(said), "{error}");
+        assert!(error.ends_with(message), "{error}");
     }
 }
 
 #[test]
-fn calls_that_throw_are_told() {
+fn reports_calls_that_throw() {
     let Some(tree) = faulty("leaking") else { return };
     let tree = tree.unwrap();
     let what = "std::runtime_error: the pool is leaking".to_owned();
@@ -287,7 +287,7 @@ fn calls_that_throw_are_told() {
 }
 
 #[test]
-fn scans_that_return_nonsense_are_told() {
+fn reports_scans_that_return_nonsense() {
     for (how, expected) in [
         ("negative", CallError::NegativeCount { count: -7 }),
         ("too many", CallError::TooMany { count: 4, requested: 3 }),
@@ -342,23 +342,23 @@ fn refusal(path: &Path) -> String {
 }
 
 #[test]
-fn what_is_no_wrapper_is_refused_with_the_loaders_words() {
+fn rejects_foreign_libraries_with_the_loaders_message() {
     let Some(foreign) = wrapper("foreign") else { return };
-    let said = refusal(&foreign);
+    let message = refusal(&foreign);
     assert!(
-        said.contains("is not a PiBench wrapper, as it exports no create_tree"),
-        "{said}"
+        message.contains("is not a PiBench wrapper, as it exports no create_tree"),
+        "{message}"
     );
-    assert!(said.contains("undefined symbol: create_tree"), "{said}");
+    assert!(message.contains("undefined symbol: create_tree"), "{message}");
 
     let directory = TempDir::new().unwrap();
     let missing = directory.path().join("missing.so");
-    let said = refusal(&missing);
+    let message = refusal(&missing);
     assert!(
-        said.starts_with(&format!("cannot load {}: ", missing.display())),
-        "{said}"
+        message.starts_with(&format!("cannot load {}: ", missing.display())),
+        "{message}"
     );
-    assert!(said.contains("No such file or directory"), "{said}");
+    assert!(message.contains("No such file or directory"), "{message}");
 
     let text = directory.path().join("text.so");
     std::fs::write(
@@ -366,33 +366,33 @@ fn what_is_no_wrapper_is_refused_with_the_loaders_words() {
         "#!/bin/sh\necho this is not a shared library at all, and longer than a header\n",
     )
     .unwrap();
-    let said = refusal(&text);
-    assert!(said.contains("invalid ELF header"), "{said}");
+    let message = refusal(&text);
+    assert!(message.contains("invalid ELF header"), "{message}");
 
-    let said = refusal(directory.path());
-    assert!(said.contains("cannot read file data: Is a directory"), "{said}");
+    let message = refusal(directory.path());
+    assert!(message.contains("cannot read file data: Is a directory"), "{message}");
 
-    let said = refusal(Path::new("zero\0byte.so"));
-    assert!(said.starts_with("cannot load zero"), "{said}");
+    let message = refusal(Path::new("zero\0byte.so"));
+    assert!(message.starts_with("cannot load zero"), "{message}");
 
-    let said = refusal(Path::new(""));
-    assert!(said.ends_with("the path is empty"), "{said}");
+    let message = refusal(Path::new(""));
+    assert!(message.ends_with("the path is empty"), "{message}");
 }
 
 #[test]
-fn a_build_without_a_compiler_says_so() {
+fn a_build_without_a_compiler_reports_it() {
     if available() {
         println!("skipped: this build has the C++ shim");
         return;
     }
-    let said = refusal(Path::new("any.so"));
+    let message = refusal(Path::new("any.so"));
     assert!(
-        said.starts_with("cannot load any.so: this build has no PiBench host"),
-        "{said}"
+        message.starts_with("cannot load any.so: this build has no PiBench host"),
+        "{message}"
     );
     assert!(
-        said.contains("no working C++20 compiler was found when it was built ("),
-        "{said}"
+        message.contains("no working C++20 compiler was found when it was built ("),
+        "{message}"
     );
 }
 

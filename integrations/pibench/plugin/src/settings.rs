@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        for (text, said) in [
+        for (text, expected) in [
             (
                 "lz4",
                 "\"lz4\" is not of the form option=value; the options are background_codec=",
@@ -280,7 +280,7 @@ mod tests {
         ] {
             let refusal = refusal(text);
             assert!(refusal.starts_with("LEAFPRESS_TREE: "), "{text}: {refusal}");
-            assert!(refusal.contains(said), "{text}: {refusal}");
+            assert!(refusal.contains(expected), "{text}: {refusal}");
             assert!(!refusal.contains('\n'), "{text}: {refusal}");
         }
     }

@@ -17,7 +17,7 @@ fn plugin() -> PathBuf {
     plugin
 }
 
-/// Returns the tree through the host; `None`, which has been said, in a build without one.
+/// Returns the tree through the host; `None`, which is printed, in a build without one.
 fn open(options: &TreeOptions) -> Option<Result<Library, LoadError>> {
     if !available() {
         println!("skipped: no C++ compiler");
@@ -28,7 +28,7 @@ fn open(options: &TreeOptions) -> Option<Result<Library, LoadError>> {
 }
 
 /// Runs the C++ program, built by each C++ compiler of the machine, with `LEAFPRESS_TREE` and the program's arguments.
-/// No results when there is no compiler, which has been said.
+/// No results when there is no compiler, which is printed.
 fn drive(tree: &str, arguments: [&str; 3]) -> Vec<Output> {
     drive_with("driver.cpp", tree, arguments)
 }
@@ -175,13 +175,13 @@ fn a_cpp_program_drives_the_plugin_as_pibench_does() {
                     text(&output.stderr)
                 );
                 // The one refusal that the program provokes on its second tree, once.
-                let said = text(&output.stderr);
-                assert_eq!(said.lines().count(), 1, "{said}");
+                let message = text(&output.stderr);
+                assert_eq!(message.lines().count(), 1, "{message}");
                 assert!(
-                    said.starts_with("leafpress-pibench: insert failed: a key of "),
-                    "{said}"
+                    message.starts_with("leafpress-pibench: insert failed: a key of "),
+                    "{message}"
                 );
-                assert!(said.contains("bytes, and the tree was made for"), "{said}");
+                assert!(message.contains("bytes, and the tree was made for"), "{message}");
             }
         }
     }
@@ -192,22 +192,22 @@ fn a_cpp_program_drives_the_plugin_as_pibench_does() {
 fn a_program_of_a_newer_branch_drives_the_plugin() {
     for tree in ["", "codec=none,interface=bulk_load"] {
         for output in drive_with("driver_bulk_load.cpp", tree, ["user", "8", "100"]) {
-            let said = text(&output.stderr);
+            let message = text(&output.stderr);
             assert!(
                 output.status.success(),
-                "LEAFPRESS_TREE={tree:?}: {} {} {said}",
+                "LEAFPRESS_TREE={tree:?}: {} {} {message}",
                 output.status,
                 text(&output.stdout)
             );
             // The refusal of a size that the program provokes on its second tree.
-            assert_eq!(said.lines().count(), 1, "{said}");
+            assert_eq!(message.lines().count(), 1, "{message}");
         }
     }
 }
 
 #[test]
 fn a_bad_option_makes_no_tree_and_one_line() {
-    for (tree, arguments, said) in [
+    for (tree, arguments, message) in [
         (
             "codec=lz5",
             ["", "8", "8"],
@@ -233,7 +233,7 @@ fn a_bad_option_makes_no_tree_and_one_line() {
         for output in drive(tree, arguments) {
             assert_eq!(output.status.code(), Some(3), "{}", text(&output.stdout));
             let line = text(&output.stderr);
-            assert!(line.starts_with(&format!("leafpress-pibench: {said}")), "{line}");
+            assert!(line.starts_with(&format!("leafpress-pibench: {message}")), "{line}");
             assert_eq!(line.lines().count(), 1, "{line}");
         }
     }

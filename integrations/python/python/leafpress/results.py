@@ -161,10 +161,10 @@ def parse(text: str, path: Optional[Path] = None) -> Results:
 
 def _typed(cells: list[str]) -> list[Cell]:
     """The cells of a column: all whole numbers, all numbers, or all text."""
-    said = [cell for cell in cells if cell != _NOT_APPLICABLE]
+    applicable = [cell for cell in cells if cell != _NOT_APPLICABLE]
     kind: Any = str
-    if all(_WHOLE.match(cell) for cell in said):
+    if all(_WHOLE.match(cell) for cell in applicable):
         kind = int
-    elif all(_DECIMAL.match(cell) for cell in said):
+    elif all(_DECIMAL.match(cell) for cell in applicable):
         kind = float
     return [None if cell == _NOT_APPLICABLE else kind(cell) for cell in cells]

@@ -68,14 +68,14 @@ struct Batch {
     /// Where each record's key and value end.
     ends: Vec<(usize, usize)>,
     /// How many have been returned.
-    given: usize,
+    returned: usize,
 }
 
 impl Batch {
     fn next(&mut self) -> Option<(&[u8], &[u8])> {
-        let (key_end, value_end) = *self.ends.get(self.given)?;
-        let begin = self.given.checked_sub(1).map_or(0, |before| self.ends[before].1);
-        self.given += 1;
+        let (key_end, value_end) = *self.ends.get(self.returned)?;
+        let begin = self.returned.checked_sub(1).map_or(0, |before| self.ends[before].1);
+        self.returned += 1;
         Some((&self.bytes[begin..key_end], &self.bytes[key_end..value_end]))
     }
 
@@ -88,7 +88,7 @@ impl Batch {
     fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
-        self.given = 0;
+        self.returned = 0;
         // One long value does not justify keeping that much memory.
         self.bytes.shrink_to(4 * MAX_BATCH_BYTES);
     }
@@ -186,7 +186,7 @@ impl TreeIterator {
             // While it is locked no Python code runs, which could use this iterator.
             let mut state = self.state.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
             let state = &mut *state;
-            if state.batch.given == state.batch.ends.len() {
+            if state.batch.returned == state.batch.ends.len() {
                 if state.rest.is_none() {
                     return Ok(None);
                 }

@@ -106,7 +106,7 @@ struct Records<'r> {
     tree: &'r Tree,
     source: &'r Source,
     chunk: Arc<Chunk>,
-    given: usize,
+    returned: usize,
     /// How many were taken from the source.
     taken: usize,
     is_done: bool,
@@ -141,7 +141,7 @@ impl Records<'_> {
             self.is_done = true;
         }
         self.chunk = Arc::new(chunk);
-        self.given = 0;
+        self.returned = 0;
     }
 }
 
@@ -149,15 +149,18 @@ impl Iterator for Records<'_> {
     type Item = (Piece, Piece);
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.given == self.chunk.ends.len() {
+        if self.returned == self.chunk.ends.len() {
             if self.is_done {
                 return None;
             }
             self.fill();
         }
-        let (key_end, value_end) = *self.chunk.ends.get(self.given)?;
-        let begin = self.given.checked_sub(1).map_or(0, |before| self.chunk.ends[before].1);
-        self.given += 1;
+        let (key_end, value_end) = *self.chunk.ends.get(self.returned)?;
+        let begin = self
+            .returned
+            .checked_sub(1)
+            .map_or(0, |before| self.chunk.ends[before].1);
+        self.returned += 1;
         let piece = |place| Piece {
             chunk: Arc::clone(&self.chunk),
             place,
@@ -196,7 +199,7 @@ impl Tree {
             tree: self,
             source,
             chunk: Arc::default(),
-            given: 0,
+            returned: 0,
             taken: 0,
             is_done: false,
             failed: &mut failed,

@@ -9,7 +9,7 @@ use crate::errors::{Class, of_codec};
 use crate::input::{Encoding, Input};
 
 /// The number of a dictionary that is passed as bytes. The tree has no other one then.
-const GIVEN_ID: u32 = 1;
+const PASSED_DICTIONARY_ID: u32 = 1;
 
 /// The value of `dictionary=`.
 #[derive(Clone)]
@@ -38,7 +38,10 @@ impl DictionaryOption {
             false => object.clone(),
         };
         let bytes = Input::of_buffer(&bytes, "dictionary")?;
-        Ok(Self::Given(Dictionary::from_bytes(GIVEN_ID, bytes.as_ref())))
+        Ok(Self::Given(Dictionary::from_bytes(
+            PASSED_DICTIONARY_ID,
+            bytes.as_ref(),
+        )))
     }
 }
 

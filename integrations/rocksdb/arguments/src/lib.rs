@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_are_none_are_said_to_be_none() {
+    fn reports_invalid_sizes() {
         for (flag, size) in [
             ("--key_size", "16X"),
             ("--value_size", "-1"),

@@ -166,7 +166,7 @@ impl RocksDb {
         leafpress_rocksdb::register();
         let directory = disk.directory();
         fs::create_dir(&directory).map_err(|e| failed("open", format!("{}: {e}", directory.display())))?;
-        let sizes = Sizes::new(settings.knob_bytes, disk.bytes, behind);
+        let sizes = Sizes::new(settings.capacity_bytes, disk.bytes, behind);
         let cache = BlockCache::new(&sizes.block_cache(behind)).map_err(|e| failed("block cache", e))?;
         let text = sizes.options_string(&cache, settings.ttl.map(|ttl| ttl.as_secs()));
         leafpress_rocksdb::check_options(&text).map_err(|e| failed("options", e))?;

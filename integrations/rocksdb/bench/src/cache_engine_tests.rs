@@ -11,7 +11,7 @@ const MIB: u64 = 1 << 20;
 
 fn settings(directory: &TempDir, disk_bytes: u64, ttl: Option<Duration>) -> Settings {
     Settings {
-        knob_bytes: 2 * MIB,
+        capacity_bytes: 2 * MIB,
         record_bytes: 250.0,
         ttl,
         miss_cost: Duration::ZERO,
@@ -135,15 +135,15 @@ fn memory_and_disk_are_shared_out_within_their_bounds() {
 }
 
 #[test]
-fn what_cannot_be_is_said() {
+fn reports_unusable_settings() {
     let directory = TempDir::new().unwrap();
     let mut settings = settings(&directory, MIB, None);
-    let said = |settings: &Settings| {
+    let refusal = |settings: &Settings| {
         let made = (ENGINES[0].make)(settings).err();
         made.expect("it cannot be made").to_string()
     };
     fs::create_dir(settings.disk.as_ref().unwrap().directory()).unwrap();
-    assert!(said(&settings).contains("exists"), "{}", said(&settings));
+    assert!(refusal(&settings).contains("exists"), "{}", refusal(&settings));
     settings.disk = None;
-    assert!(said(&settings).contains("disk"), "{}", said(&settings));
+    assert!(refusal(&settings).contains("disk"), "{}", refusal(&settings));
 }

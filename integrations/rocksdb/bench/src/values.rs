@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_can_hold_what_it_was_given_and_nothing_else() {
+    fn a_key_can_hold_only_values_written_to_it() {
         for kind in [SourceType::PureRandom, SourceType::FileRandom, SourceType::FileDirect] {
             let values = values(kind);
             for key in 0..100 {

@@ -18,7 +18,7 @@ const TINY: [&str; 8] = [
 ];
 
 #[test]
-fn all_benchmarks_run_and_the_files_say_so() {
+fn all_benchmarks_run_and_are_in_the_files() {
     let directory = TempDir::new().unwrap();
     let (db, out) = (directory.path().join("db"), directory.path().join("out"));
     let benchmarks = "fillseq,readseq,readrandom,seekrandom,readrandomwriterandom,overwrite,\

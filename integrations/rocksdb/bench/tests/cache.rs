@@ -61,7 +61,7 @@ fn rocksdb_and_leafpress_are_compared_in_the_same_memory() {
         "{text}"
     );
     assert!(
-        table.number(1, "knob_bytes") > 0.0 && table.number(1, "peak_of_memory") < 2.0,
+        table.number(1, "capacity_bytes") > 0.0 && table.number(1, "peak_of_memory") < 2.0,
         "{text}"
     );
     assert_eq!(

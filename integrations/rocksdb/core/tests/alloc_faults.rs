@@ -10,9 +10,9 @@ use host::{compile, library, run};
 #[test]
 fn every_failed_allocation_is_an_error_and_no_exception() {
     let output = run(Command::new(compile("alloc_faults.cc", true)).arg(library()));
-    let said = String::from_utf8(output.stdout).unwrap();
-    let lines: Vec<Vec<&str>> = said.lines().map(|line| line.split(' ').collect()).collect();
-    assert_eq!(lines.len(), 2, "{said}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Vec<&str>> = printed.lines().map(|line| line.split(' ').collect()).collect();
+    assert_eq!(lines.len(), 2, "{printed}");
     let failed = |line: &[&str], what: &str| {
         let at = line.iter().position(|word| *word == what).unwrap();
         line[at + 1].parse::<u64>().unwrap()
@@ -21,7 +21,7 @@ fn every_failed_allocation_is_an_error_and_no_exception() {
     for line in &lines {
         assert!(
             failed(line, "overrides") > 50 && failed(line, "database") > 100,
-            "{said}"
+            "{printed}"
         );
     }
 }

@@ -21,12 +21,12 @@ fn a_program_in_cpp_loads_it() {
             .arg(library())
             .arg(&database)
             .arg(options));
-        let said = String::from_utf8(wrote.stdout).unwrap();
+        let printed = String::from_utf8(wrote.stdout).unwrap();
         // The counts are of the library that was loaded, so it is the program's RocksDB that called it.
-        let blocks = said
+        let blocks = printed
             .lines()
             .find_map(|line| line.strip_prefix("leafpress.compress.blocks COUNT : "));
-        assert!(blocks.unwrap().parse::<u64>().unwrap() > 10, "{said}");
+        assert!(blocks.unwrap().parse::<u64>().unwrap() > 10, "{printed}");
         let read = run(Command::new(&program).arg("read").arg(library()).arg(&database));
         assert!(String::from_utf8(read.stdout).unwrap().ends_with("host read: good\n"));
 
@@ -36,9 +36,9 @@ fn a_program_in_cpp_loads_it() {
             .arg(&database)
             .output()
             .unwrap();
-        let said = String::from_utf8(without.stderr).unwrap();
+        let printed = String::from_utf8(without.stderr).unwrap();
         assert_eq!(
-            said,
+            printed,
             "Not implemented: Could not load CompressionManager: leafpress_rocksdb_v1\n"
         );
     }
@@ -63,11 +63,11 @@ fn a_program_that_hides_its_rocksdb_learns_what_is_missing() {
         .arg(directory.path())
         .output()
         .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        said.starts_with("dlopen: ") && said.contains("undefined symbol: _Z") && said.contains("rocksdb"),
-        "{said}"
+        printed.starts_with("dlopen: ") && printed.contains("undefined symbol: _Z") && printed.contains("rocksdb"),
+        "{printed}"
     );
 }
 
@@ -81,8 +81,8 @@ fn a_program_that_knows_nothing_of_it_reads_and_repairs_with_the_library_preload
             command.env("LD_PRELOAD", library());
         }
         let output = command.args([mode, "-"]).arg(database).output().unwrap();
-        let said = output.stdout.is_empty().then_some(output.stderr.clone());
-        String::from_utf8(said.unwrap_or(output.stdout)).unwrap()
+        let printed = output.stdout.is_empty().then_some(output.stderr.clone());
+        String::from_utf8(printed.unwrap_or(output.stdout)).unwrap()
     };
     let unknown = "Not implemented: Could not load CompressionManager: leafpress_rocksdb_v1\n";
     let directory = tempfile::tempdir().unwrap();
@@ -117,7 +117,7 @@ fn a_program_that_knows_nothing_of_it_reads_and_repairs_with_the_library_preload
 }
 
 #[test]
-fn a_preloaded_library_says_that_it_is_for_another_rocksdb() {
+fn a_preloaded_library_reports_another_rocksdb_version() {
     if !rocksdb_is_shared() {
         println!("skipped: a program's own RocksDB comes before what is preloaded");
         return;
@@ -136,14 +136,14 @@ fn a_preloaded_library_says_that_it_is_for_another_rocksdb() {
         .arg("compression_manager={id=leafpress;codec=lz4}")
         .output()
         .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
     assert!(
-        said.starts_with("leafpress: built for RocksDB ")
-            && said.contains(", and this program runs RocksDB 9.99; build"),
-        "{said}"
+        printed.starts_with("leafpress: built for RocksDB ")
+            && printed.contains(", and this program runs RocksDB 9.99; build"),
+        "{printed}"
     );
     assert!(
-        said.contains("Could not load CompressionManager: leafpress\n"),
-        "{said}"
+        printed.contains("Could not load CompressionManager: leafpress\n"),
+        "{printed}"
     );
 }

@@ -11,7 +11,7 @@ use crate::api::table::loaded;
 
 /// The alignment that all of the servers' allocators guarantee for blocks of at least this length. Shorter blocks are
 /// rounded up to it.
-const GIVEN: usize = 16;
+const GUARANTEED_ALIGNMENT: usize = 16;
 const POINTER: usize = size_of::<*mut u8>();
 
 /// The server's allocator; the C library's if there is no server, as in tests.
@@ -64,7 +64,7 @@ fn at_least(layout: Layout, bytes: usize) -> usize {
 // SAFETY: blocks have the requested length and alignment, and are freed as they were allocated: the layout says how.
 unsafe impl GlobalAlloc for ServerAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let start = if layout.align() <= GIVEN {
+        let start = if layout.align() <= GUARANTEED_ALIGNMENT {
             take(at_least(layout, layout.size()))
         } else {
             // SAFETY: the layout is the caller's, and valid.
@@ -78,7 +78,7 @@ unsafe impl GlobalAlloc for ServerAllocator {
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        let block = if layout.align() <= GIVEN {
+        let block = if layout.align() <= GUARANTEED_ALIGNMENT {
             start
         } else {
             // SAFETY: `aligned` has put the block's address there.
@@ -89,7 +89,7 @@ unsafe impl GlobalAlloc for ServerAllocator {
     }
 
     unsafe fn realloc(&self, start: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        if layout.align() <= GIVEN {
+        if layout.align() <= GUARANTEED_ALIGNMENT {
             let bytes = at_least(layout, new_size);
             let block: *mut c_void = start.cast();
             let moved: *mut u8 = match loaded() {
@@ -122,7 +122,7 @@ unsafe impl GlobalAlloc for ServerAllocator {
 /// Returns a block with a larger alignment than the server's.
 ///
 /// # Safety
-/// The layout's alignment is more than [`GIVEN`].
+/// The layout's alignment is more than [`GUARANTEED_ALIGNMENT`].
 unsafe fn aligned(layout: Layout) -> *mut u8 {
     let Some(bytes) = layout.size().checked_add(layout.align()) else {
         return std::ptr::null_mut();

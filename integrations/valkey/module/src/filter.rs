@@ -227,8 +227,8 @@ mod tests {
             (b"#", false),
             (b"nosort", false),
         ] {
-            let said = String::from_utf8_lossy(pattern);
-            assert_eq!(makes_prefix(pattern, &state), expected, "{said}");
+            let shown = String::from_utf8_lossy(pattern);
+            assert_eq!(makes_prefix(pattern, &state), expected, "{shown}");
         }
     }
 }

@@ -60,7 +60,7 @@ fn start(context: Context, arguments: c_int) -> Result<(), String> {
         );
     }
     removal::this_is_the_main_thread();
-    removal::ask_for_shortage(is_memory_short);
+    removal::set_shortage_check(is_memory_short);
     let methods = datatype::Methods {
         load: load::load,
         save: save::save,

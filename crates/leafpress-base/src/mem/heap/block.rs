@@ -22,9 +22,9 @@ const _: () = assert!(LINE_STEP_BYTES.is_multiple_of(STEP_BYTES) && LEFT_OUT_BYT
 pub(super) type Blocks = Tlsf<22>;
 
 /// Returns the bytes that a block takes in its heap.
-pub fn held_bytes(asked: usize) -> usize {
-    let block = asked + HEADER_BYTES;
-    if asked >= SYSTEM_BYTES {
+pub fn held_bytes(requested_bytes: usize) -> usize {
+    let block = requested_bytes + HEADER_BYTES;
+    if requested_bytes >= SYSTEM_BYTES {
         block.next_multiple_of(PAGE_BYTES)
     } else {
         block.next_multiple_of(LINE_STEP_BYTES)
@@ -32,8 +32,8 @@ pub fn held_bytes(asked: usize) -> usize {
 }
 
 /// Returns the length of the mapping of a large block: whole pages.
-pub(super) fn mapped_bytes(asked: usize) -> usize {
-    held_bytes(asked).next_multiple_of(page_bytes())
+pub(super) fn mapped_bytes(requested_bytes: usize) -> usize {
+    held_bytes(requested_bytes).next_multiple_of(page_bytes())
 }
 
 /// Returns whether a block of this size is allocated from a part, and not directly from the system.

@@ -58,9 +58,9 @@ impl Part {
     /// Locks the part, and frees the blocks that other threads left on the list of remote frees.
     pub(super) fn lock(&self) -> Locked<'_> {
         let mut room = self.room.lock();
-        for (block, asked) in self.remote_frees.take() {
+        for (block, requested_bytes) in self.remote_frees.take() {
             // SAFETY: the thread that put the block on the list owned it and gave it up.
-            unsafe { room.free(block, asked) };
+            unsafe { room.free(block, requested_bytes) };
         }
         Locked { part: self, room }
     }
@@ -156,8 +156,8 @@ impl Drop for Locked<'_> {
 }
 
 impl Room {
-    pub(super) fn allocate(&mut self, asked: usize) -> Option<NonNull<u8>> {
-        let layout = layout(asked)?;
+    pub(super) fn allocate(&mut self, requested_bytes: usize) -> Option<NonNull<u8>> {
+        let layout = layout(requested_bytes)?;
         let free = self
             .blocks
             .first_mut()
@@ -165,12 +165,12 @@ impl Room {
         let block = match free {
             Some(block) => block,
             None => {
-                self.grow(asked)?;
+                self.grow(requested_bytes)?;
                 self.blocks.first_mut()?.allocate(layout.size())?
             }
         };
-        self.used += held_bytes(asked);
-        self.allocated += held_bytes(asked) as u64;
+        self.used += held_bytes(requested_bytes);
+        self.allocated += held_bytes(requested_bytes) as u64;
         self.peak = self.peak.max(self.used);
         if self.used >= self.peak / 2 {
             self.allocated_at_half = self.allocated;
@@ -188,9 +188,9 @@ impl Room {
     /// Frees a block.
     ///
     /// # Safety
-    /// `block` came from `allocate` of this part, for `asked` bytes, and is not used again.
-    pub(super) unsafe fn free(&mut self, block: NonNull<u8>, asked: usize) {
-        self.used -= held_bytes(asked);
+    /// `block` came from `allocate` of this part, for `requested_bytes` bytes, and is not used again.
+    pub(super) unsafe fn free(&mut self, block: NonNull<u8>, requested_bytes: usize) {
+        self.used -= held_bytes(requested_bytes);
         #[cfg(not(leafpress_asan))]
         // SAFETY: the caller does not use the block again.
         unsafe {
@@ -198,7 +198,7 @@ impl Room {
         }
         #[cfg(leafpress_asan)]
         {
-            self.quarantine.add(block, asked);
+            self.quarantine.add(block, requested_bytes);
             while let Some(block) = self.quarantine.overflow() {
                 // SAFETY: the block was freed by its owner, and has been in the quarantine since.
                 unsafe { self.take_back(block) };
@@ -217,14 +217,14 @@ impl Room {
         }
     }
 
-    fn grow(&mut self, asked: usize) -> Option<()> {
+    fn grow(&mut self, requested_bytes: usize) -> Option<()> {
         self.regions.try_reserve(1).ok()?;
         if self.blocks.is_empty() {
             self.blocks.try_reserve_exact(1).ok()?;
             self.blocks.push(Blocks::default());
         }
         let bytes = self.mapped.clamp(MIN_REGION_BYTES, MAX_REGION_BYTES);
-        debug_assert!(2 * asked <= bytes, "a size class could be skipped");
+        debug_assert!(2 * requested_bytes <= bytes, "a size class could be skipped");
         let region = Region::map(bytes)?;
         // SAFETY: the region is owned by this part, unused, and unmapped only after the blocks are dropped.
         unsafe { self.blocks.first_mut()?.add_region(region.behind(LEFT_OUT_BYTES)) }?;

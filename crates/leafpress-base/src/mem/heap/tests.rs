@@ -153,10 +153,10 @@ fn a_freed_block_that_is_read_is_found_out() {
             .env(FREED_BY, freed_by)
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&child.stderr);
+        let message = String::from_utf8_lossy(&child.stderr);
         assert!(
-            !child.status.success() && said.contains("use-after-poison"),
-            "{freed_by}: {said}"
+            !child.status.success() && message.contains("use-after-poison"),
+            "{freed_by}: {message}"
         );
     }
 }

@@ -112,7 +112,7 @@ fn switches_take_a_value_or_none() {
 }
 
 #[test]
-fn a_sum_of_ratios_that_is_off_is_told() {
+fn reports_ratios_that_do_not_sum_to_one() {
     refused(
         "dummy -i 0.5",
         &["--read_ratio", "sum to 1.5", "read_ratio is 1 unless given"],
@@ -124,7 +124,7 @@ fn a_sum_of_ratios_that_is_off_is_told() {
 
 /// Elsewhere `-d` is the length of a run.
 #[test]
-fn who_means_seconds_by_d_is_told() {
+fn reports_seconds_passed_as_d() {
     for line in [
         "leafpress -m time -d 1",
         "--compare leafpress:none btreemap --ycsb C -m time -d 1",
@@ -133,8 +133,8 @@ fn who_means_seconds_by_d_is_told() {
         refused(line, &["-d is the share of removes", "--seconds"]);
     }
     for line in ["leafpress -r 0.5", "leafpress -m time --seconds 1 -d 0.5"] {
-        let told = parse(line).unwrap_err();
-        assert!(!format!("{told:?}").contains("-d is"), "{line}");
+        let error = parse(line).unwrap_err();
+        assert!(!format!("{error:?}").contains("-d is"), "{line}");
     }
 }
 
@@ -205,7 +205,7 @@ fn what_is_ours_is_read() {
 }
 
 #[test]
-fn inputs_that_are_none_are_told() {
+fn reports_invalid_inputs() {
     refused("", &["INPUT", "--compare"]);
     refused("bplustree", &["INPUT", "bplustree", "skiplist", ".so"]);
     refused("leafpress:brotli", &["INPUT", "brotli", "zstd"]);
@@ -215,7 +215,7 @@ fn inputs_that_are_none_are_told() {
 }
 
 #[test]
-fn what_has_no_effect_is_told() {
+fn reports_options_without_effect() {
     for (line, words) in [
         ("leafpress --seconds 3", "--seconds"),
         ("leafpress --rate 100", "--rate"),

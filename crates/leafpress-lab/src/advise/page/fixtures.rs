@@ -120,7 +120,7 @@ pub(super) fn input() -> PageInput {
             us_off_pct: 6.7,
             is_off: false,
         }],
-        verify_says: vec!["Measured: lz4 pays.".into()],
+        verify_sentences: vec!["Measured: lz4 pays.".into()],
     }
 }
 
@@ -245,7 +245,7 @@ pub(super) fn measured() -> PageInput {
         }
     }
     input.verify.clear();
-    input.verify_says.clear();
+    input.verify_sentences.clear();
     input.title = "silesia (dickens, mr, nci, osdb, xml) on vda".into();
     input.host = "AMD EPYC, 2 cores".into();
     input.device_note =

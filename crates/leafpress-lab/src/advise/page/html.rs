@@ -152,7 +152,7 @@ fn slot(name: &str, input: &PageInput, outcome: &Outcome, start: &Start) -> Stri
         "worth" => worth.map_or_else(|| "none".to_owned(), size),
         "conclusion" => conclusion(input, here, raw),
         "values" => escape(&values(input)),
-        "verify" => tables::verify(&input.verify, &input.verify_says).into_string(),
+        "verify" => tables::verify(&input.verify, &input.verify_sentences).into_string(),
         "files" => tables::files(input).into_string(),
         "tables" => tables::all(input, outcome).into_string(),
         "off" => format!("{:.0}%", US_OFF * 100.0),

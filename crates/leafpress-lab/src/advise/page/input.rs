@@ -72,7 +72,7 @@ pub struct PageInput {
     /// Predictions and their measurements.
     pub verify: Vec<VerifyRow>,
     /// Conclusions of the verification, in sentences.
-    pub verify_says: Vec<String>,
+    pub verify_sentences: Vec<String>,
 }
 
 /// A codec and its measurements.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::PageInput;
 use crate::core::LabError;
 use crate::model::replacement::Room;
-use crate::model::{BreakEven, CodecOutcome, Model, Options, Outcome, Point, evaluate_beside};
+use crate::model::{BreakEven, CodecOutcome, Model, Options, Outcome, Point, evaluate_with_raw};
 
 /// The page's first figures.
 #[derive(Debug, Clone, Serialize)]
@@ -60,7 +60,7 @@ impl Start {
     pub(super) fn of(input: &PageInput, options: &Options) -> Result<(Self, Outcome), LabError> {
         let model = Model::of(options)?;
         let (raw_options, raw) = input.raw(options)?;
-        let outcome = evaluate_beside(options, raw)?;
+        let outcome = evaluate_with_raw(options, raw)?;
         let raw_model = Model::of(&raw_options)?;
         let memory = options.memory_bytes as f64;
         let chosen = input.choice.as_ref().filter(|choice| choice.share_pct > 0.0);

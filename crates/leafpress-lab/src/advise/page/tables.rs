@@ -129,7 +129,7 @@ fn device(input: &PageInput) -> Markup {
 }
 
 /// Predictions and measurements.
-pub(super) fn verify(rows: &[VerifyRow], says: &[String]) -> Markup {
+pub(super) fn verify(rows: &[VerifyRow], sentences: &[String]) -> Markup {
     let cells = rows.iter().map(|one| {
         row(&[
             one.setting.clone(),
@@ -157,7 +157,7 @@ pub(super) fn verify(rows: &[VerifyRow], says: &[String]) -> Markup {
     html! {
         @if !rows.is_empty() {
             h2 { "Checked against a running pool" }
-            @for sentence in says { p { b { (sentence) } } }
+            @for sentence in sentences { p { b { (sentence) } } }
             (table("Predicted and measured", &head, &cells.collect::<Vec<_>>()))
             p.faint {
                 "Error: measured over predicted, + is slower. !: more than " (format!("{:.0}", HIT_OFF * 100.0)) " points or "

@@ -115,7 +115,7 @@ fn the_recommendation_and_the_tables_need_no_script() {
 }
 
 #[test]
-fn a_caution_is_no_reason() {
+fn cautions_and_reasons_are_shown_separately() {
     let html = page_of(&input());
     let (header, rest) = html.split_once("</header>").unwrap();
     assert!(header.contains("The pages compress to a third.") && !header.contains("The data was not measured."));
@@ -142,7 +142,7 @@ fn its_figures_are_the_models() {
 }
 
 #[test]
-fn a_files_ratios_are_told_for_each_length_of_blocks() {
+fn shows_a_files_ratios_for_each_block_length() {
     let html = page_of(&measured());
     for text in [
         "Blocks of 4K",

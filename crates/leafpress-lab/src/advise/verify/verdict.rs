@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fastest_of_two_is_named_and_too_little_is_told() {
+    fn names_the_fastest_of_two_and_reports_too_few_runs() {
         let both = [
             ("lz4", 0, 100.0, 100.0),
             ("lz4", 60, 60.0, 66.0),

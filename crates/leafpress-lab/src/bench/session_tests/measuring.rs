@@ -52,7 +52,7 @@ fn no_latency_sample_is_an_outcome() {
 }
 
 #[test]
-fn the_share_of_operations_told_is_measured() {
+fn measures_the_configured_share_of_operations() {
     let mut options = options(100, 40_000, 2);
     for (share, least, most) in [(1.0, 40_000, 40_000), (0.25, 9_400, 10_600)] {
         options.latency_sampling = share;

@@ -71,7 +71,7 @@ fn every_read_finds_its_key() {
 
 /// And with inserts going on, on several threads.
 #[test]
-fn reads_beside_inserts_find_their_keys() {
+fn reads_concurrent_with_inserts_find_their_keys() {
     let mut options = options(50, 40_000, 3);
     options.ratios = Ratios {
         read: 0.5,

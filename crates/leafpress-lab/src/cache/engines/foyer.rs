@@ -15,7 +15,7 @@ pub(super) struct Foyer {
 
 impl Foyer {
     pub(super) fn new(codec: Option<Codec>, settings: &Settings) -> Result<Self, CacheError> {
-        let capacity = usize::try_from(settings.knob_bytes).unwrap_or(usize::MAX);
+        let capacity = usize::try_from(settings.capacity_bytes).unwrap_or(usize::MAX);
         let builder = Cache::<Box<[u8]>, Arc<[u8]>>::builder(capacity);
         let builder = builder.with_weighter(|key, value| key.len() + value.len());
         Ok(Self {

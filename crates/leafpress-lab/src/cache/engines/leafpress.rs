@@ -17,7 +17,7 @@ pub(super) struct Leafpress {
 impl Leafpress {
     pub(super) fn new(codec: Option<Codec>, policy: Policy, settings: &Settings) -> Result<Self, CacheError> {
         let mut builder = Cache::builder()
-            .memory(settings.knob_bytes)
+            .memory(settings.capacity_bytes)
             .policy(policy)
             .miss_cost(settings.miss_cost);
         if let Some(codec) = codec {
@@ -56,12 +56,12 @@ fn disk_error(disk: &DiskStats) -> Option<String> {
     ];
     let failed = failed.iter().filter(|(count, _)| *count > 0);
     let failed: Vec<_> = failed.map(|(count, what)| format!("{count} {what}")).collect();
-    let said = if disk.last_error.is_empty() {
+    let cause = if disk.last_error.is_empty() {
         String::new()
     } else {
         format!(": {}", disk.last_error)
     };
-    (!failed.is_empty()).then(|| format!("errors of the disk tier ({}){said}", failed.join(", ")))
+    (!failed.is_empty()).then(|| format!("errors of the disk tier ({}){cause}", failed.join(", ")))
 }
 
 impl Engine for Leafpress {

@@ -120,7 +120,7 @@ impl EngineSpec {
         let codec = match self {
             Self::Leafpress(codec, policy) => {
                 let settings = Settings {
-                    knob_bytes: ::leafpress::cache::MIN_MEMORY_BYTES,
+                    capacity_bytes: ::leafpress::cache::MIN_MEMORY_BYTES,
                     record_bytes: 1.0,
                     ttl: None,
                     miss_cost: Duration::ZERO,
@@ -227,7 +227,7 @@ serde_as_text!(EngineSpec);
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Its configured capacity, in bytes.
-    pub knob_bytes: u64,
+    pub capacity_bytes: u64,
     /// Mean bytes of a key and its value, for caches that need an expected number of entries.
     pub record_bytes: f64,
     /// How long records live.
@@ -239,9 +239,9 @@ pub struct Settings {
 }
 
 impl Settings {
-    pub(super) fn new(options: &Options, knob_bytes: u64, record_bytes: f64) -> Self {
+    pub(super) fn new(options: &Options, capacity_bytes: u64, record_bytes: f64) -> Self {
         Self {
-            knob_bytes,
+            capacity_bytes,
             record_bytes,
             ttl: options.ttl_seconds.map(Duration::from_secs),
             miss_cost: Duration::from_secs_f64(options.backend_us / 1e6),
@@ -251,15 +251,15 @@ impl Settings {
 
     /// Entries that are expected.
     fn entries(&self) -> usize {
-        (self.knob_bytes as f64 / self.record_bytes.max(1.0)) as usize + 1
+        (self.capacity_bytes as f64 / self.record_bytes.max(1.0)) as usize + 1
     }
 
-    /// The envelope of values in a cache that does not compress; `tells_time` if the cache expires records itself.
+    /// The envelope of values in a cache that does not compress; `expires_records` if the cache expires records itself.
     ///
     /// # Errors
     /// The codec's error, if it does not run here.
-    pub fn envelope(&self, codec: Option<Codec>, tells_time: bool) -> Result<Envelope, CacheError> {
-        Envelope::new(codec, self.ttl.filter(|_| !tells_time))
+    pub fn envelope(&self, codec: Option<Codec>, expires_records: bool) -> Result<Envelope, CacheError> {
+        Envelope::new(codec, self.ttl.filter(|_| !expires_records))
     }
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Moka {
 impl Moka {
     pub(super) fn new(codec: Option<Codec>, settings: &Settings) -> Result<Self, CacheError> {
         let mut builder = Cache::<Box<[u8]>, Arc<[u8]>>::builder()
-            .max_capacity(settings.knob_bytes)
+            .max_capacity(settings.capacity_bytes)
             .weigher(|key, value| u32::try_from(key.len() + value.len()).unwrap_or(u32::MAX));
         if let Some(ttl) = settings.ttl {
             builder = builder.time_to_live(ttl);

@@ -27,7 +27,7 @@ pub(super) struct QuickCache {
 impl QuickCache {
     pub(super) fn new(codec: Option<Codec>, settings: &Settings) -> Result<Self, CacheError> {
         Ok(Self {
-            cache: Cache::with_weighter(settings.entries(), settings.knob_bytes, Lengths),
+            cache: Cache::with_weighter(settings.entries(), settings.capacity_bytes, Lengths),
             envelope: settings.envelope(codec, false)?,
         })
     }

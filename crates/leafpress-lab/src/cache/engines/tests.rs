@@ -2,7 +2,7 @@ use super::*;
 
 fn settings(ttl: Option<Duration>) -> Settings {
     Settings {
-        knob_bytes: 4 << 20,
+        capacity_bytes: 4 << 20,
         record_bytes: 80.0,
         ttl,
         miss_cost: Duration::ZERO,

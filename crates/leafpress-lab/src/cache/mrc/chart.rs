@@ -120,7 +120,7 @@ fn chart(curves: &HitCurves, options: &Options, points: &[Point]) -> Result<Opti
     let right = all().map(|(x, _)| x).fold(left + 1.0, f64::max) + 0.05;
     let highest = all().map(|(_, y)| y).fold(0.0, f64::max);
     let top = ((highest / 10.0 + 0.2).ceil() * 10.0).min(100.0);
-    let told = words::lines(
+    let alt_text = words::lines(
         "hit ratio, %, by memory",
         Curve::ALL.into_iter().map(|curve| {
             let points = curves.points.iter();
@@ -132,7 +132,7 @@ fn chart(curves: &HitCurves, options: &Options, points: &[Point]) -> Result<Opti
             })
         }),
     );
-    let svg = draw("hits by memory", SIZE, &told, |root, size| {
+    let svg = draw("hits by memory", SIZE, &alt_text, |root, size| {
         let mut chart = framed(root, 62, 46).build_cartesian_2d(left..right, 0.0..top)?;
         let mut mesh = chart.configure_mesh();
         mesh.disable_x_mesh().disable_x_axis().y_labels(11);

@@ -4,13 +4,13 @@
 //! An LRU cache's hits of every size follow from the requests between two reads of a key. Only a sample of the keys is
 //! used, by hash ([`shards`]). S3-FIFO, to which our cache's eviction is closer, is simulated by small caches on a
 //! sample, one for each size ([`miniatures`]). The memory of a compressed record is measured in a cache of ours
-//! ([`held`]).
+//! ([`record_footprint`]).
 
 mod chart;
 mod curves;
-mod held;
 mod miniatures;
 mod pass;
+mod record_footprint;
 mod shards;
 mod table;
 
@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use chart::add;
 pub use curves::{Curve, HitCurves, HitRatios, SizePoint};
-pub use held::Held;
 pub(super) use pass::run;
+pub use record_footprint::Held;
 pub(super) use table::{sentences, tsv};
 
 use crate::core::words::between;

@@ -13,7 +13,7 @@ use super::super::{EngineSpec, Length, Options};
 use super::curves::sizes;
 use super::miniatures::Miniatures;
 use super::shards::Shards;
-use super::{Curve, HitCurves, HitRatios, MrcOptions, Sampling, SizePoint, held};
+use super::{Curve, HitCurves, HitRatios, MrcOptions, Sampling, SizePoint, record_footprint};
 use crate::core::LabError;
 use crate::core::keys::{mix, unit};
 
@@ -42,7 +42,7 @@ pub(in super::super) fn run(
     let engine = options.engines.iter().find(is_ours).copied();
     let engine = engine.unwrap_or(EngineSpec::Leafpress(None, Policy::default()));
     let mut filled = 0.0_f64;
-    let held = held::measure(workload, engine, options.memory_bytes, cancel, &mut |done| {
+    let held = record_footprint::measure(workload, engine, options.memory_bytes, cancel, &mut |done| {
         // Held memory may shrink meanwhile.
         filled = done.clamp(filled, 1.0);
         progress(filled * FILLING);

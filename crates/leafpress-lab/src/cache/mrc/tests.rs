@@ -73,7 +73,7 @@ fn mean_difference(one: &[f64], other: &[f64]) -> f64 {
 }
 
 #[test]
-fn all_keys_tell_what_an_lru_cache_answers_that_is_played_through() {
+fn all_keys_give_the_hit_ratios_of_a_simulated_lru_cache() {
     for scans in [None, Some(3)] {
         let (requests, warmup) = (requests(300_000, 50_000, scans), 100_000);
         let sizes = sizes(1 << 20, 5e7);
@@ -137,7 +137,7 @@ fn small_caches_are_near_large_ones() {
 }
 
 #[test]
-fn nothing_asked_for_is_no_hit() {
+fn without_accesses_all_hit_ratios_are_zero() {
     let shards = Shards::<2>::new(&[1, 2], Sampling::Keys(1000));
     assert_eq!(shards.hit_ratios(), [vec![0.0, 0.0], vec![0.0, 0.0]]);
     let mut none_sampled = Shards::<1>::new(&[1, 2], Sampling::Rate(1e-12));
@@ -274,7 +274,7 @@ fn curves_alone_have_no_table_of_caches() {
     let page = document(&alone).page("leafpress cache --mrc").unwrap();
     assert!(has_verdict(&page), "{page}");
     assert!(
-        !page.contains("Mops/s") && !page.contains("Knob") && page.contains("Hit ratio by memory"),
+        !page.contains("Mops/s") && !page.contains("Capacity") && page.contains("Hit ratio by memory"),
         "{page}"
     );
 }

@@ -108,32 +108,32 @@ fn every_format_is_read() {
 
 /// CacheLib's traces say how often a row is repeated.
 #[test]
-fn rows_are_repeated_as_their_op_count_says() {
+fn rows_are_repeated_by_their_op_count() {
     let text = "key,op,size,op_count,key_size\na,GET,100,3,1\nb,SET,200,1,1\nc,GET,5,0,1\nd,GET,6,,1\n";
     let (requests, lengths) = read("kv.csv", text.as_bytes()).unwrap();
     assert_eq!(requests, ["a", "a", "a", "!b", "d"]);
     assert_eq!(lengths, [100, 200, 6]);
-    let told = read("kv.csv", b"key,op,size,op_count\na,GET,100,often\n").unwrap_err();
-    assert!(told.contains("line 2: its op_count is not a number"), "{told}");
+    let message = read("kv.csv", b"key,op,size,op_count\na,GET,100,often\n").unwrap_err();
+    assert!(message.contains("line 2: its op_count is not a number"), "{message}");
     // No more than requested, however often.
     let (_directory, path) = file("kv.csv", b"key,op,size,op_count\na,GET,100,18446744073709551615\n");
     assert_eq!(Trace::read(&path, None, Some(1000)).unwrap().requests.len(), 1000);
 }
 
 #[test]
-fn a_byte_order_mark_is_no_part_of_a_trace() {
+fn ignores_a_byte_order_mark_before_a_trace() {
     assert_eq!(read("a.keys", "\u{feff}a\nb\n".as_bytes()).unwrap().0, ["a", "b"]);
     assert_eq!(read("a.csv", "\u{feff}key,size\na,5\n".as_bytes()).unwrap().0, ["a"]);
 }
 
 #[test]
-fn a_dump_of_monitor_is_no_list_of_keys() {
+fn rejects_monitor_output_as_a_list_of_keys() {
     let line = "1339518083.107412 [0 127.0.0.1:60866] \"get\" \"user:1\"\n";
     for text in [line.to_owned(), format!("OK\n{line}")] {
-        let told = read("monitor.txt", text.as_bytes()).unwrap_err();
+        let message = read("monitor.txt", text.as_bytes()).unwrap_err();
         assert!(
-            told.contains("MONITOR") && told.contains("extract the keys first"),
-            "{told}"
+            message.contains("MONITOR") && message.contains("extract the keys first"),
+            "{message}"
         );
     }
     let (keys, _) = read("a.keys", b"1339518083.107412 [0\n[0 x] \"y\n").unwrap();
@@ -141,7 +141,7 @@ fn a_dump_of_monitor_is_no_list_of_keys() {
 }
 
 #[test]
-fn what_is_no_trace_is_told_in_a_line() {
+fn reports_invalid_traces_in_one_line() {
     let packed = zstd::encode_all(&oracle(&[(7, 100, -1); 1000])[..], 1).unwrap();
     for (name, bytes, parts) in [
         ("a.bin", b"x".to_vec(), &["trace-format", "oracle"][..]),
@@ -229,10 +229,10 @@ fn checked(workload: &Workload) {
         assert!(!workload.holds(id, 0, &value), "a byte too many");
     }
     let mean = bytes as f64 / workload.keys() as f64;
-    let said = workload.record_bytes();
+    let expected = workload.record_bytes();
     assert!(
-        (mean / said - 1.0).abs() < 0.2,
-        "{said} bytes per record, but {mean} in fact"
+        (mean / expected - 1.0).abs() < 0.2,
+        "{expected} bytes per record, but {mean} in fact"
     );
 }
 
@@ -251,7 +251,7 @@ fn the_papers_objects_are_half_zeros() {
 }
 
 #[test]
-fn the_papers_objects_have_the_lengths_and_the_zeros_that_are_asked_for() {
+fn the_papers_objects_have_the_configured_lengths_and_zeros() {
     let workload = Workload::load(&Options {
         working_set_bytes: Some(40 << 20),
         ..Options::new(Work::Paper(PaperObjects {
@@ -294,7 +294,7 @@ fn the_papers_objects_have_the_lengths_and_the_zeros_that_are_asked_for() {
 }
 
 #[test]
-fn few_random_bytes_are_enough_to_tell_values_apart() {
+fn few_random_bytes_distinguish_values() {
     let workload = Workload::load(&Options {
         working_set_bytes: Some(1 << 20),
         ..Options::new(Work::Paper(PaperObjects {

@@ -167,17 +167,17 @@ mod tests {
     }
 
     #[test]
-    fn what_repeats_is_told() {
+    fn describes_repeated_values() {
         let few = Assignment::new(128, 128.0, 50_000, Pairing::InOrder);
         assert!((0..50_000).all(|id| few.value(id, 0) == id % 128));
-        let told = Repeats {
+        let note = Repeats {
             values: 128,
             keys: 50_000,
         }
         .to_string();
         assert!(
-            told.contains("128 values for 50000 keys") && told.contains("390.6 times"),
-            "{told}"
+            note.contains("128 values for 50000 keys") && note.contains("390.6 times"),
+            "{note}"
         );
     }
 

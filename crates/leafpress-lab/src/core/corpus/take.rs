@@ -327,15 +327,15 @@ mod tests {
         let (some, sampled) = taken(&mut stream(&numbers), 2 << 20);
         assert_eq!(some.len(), 2 << 17);
         assert_eq!((some[0], some[1 << 17]), (0, 4 << 17), "pieces 0 and 4 of five");
-        let told = sampled.unwrap();
-        assert_eq!((told.found_bytes, told.taken_bytes), (5 << 20, 2 << 20));
-        assert_eq!(told.to_string(), "a sample of 2M, evenly spread over 5M");
+        let outcome = sampled.unwrap();
+        assert_eq!((outcome.found_bytes, outcome.taken_bytes), (5 << 20, 2 << 20));
+        assert_eq!(outcome.to_string(), "a sample of 2M, evenly spread over 5M");
         let copies = Copies {
             files: 1,
             bytes: 7 << 20,
         };
         assert_eq!(
-            Sampled { copies, ..told }.to_string(),
+            Sampled { copies, ..outcome }.to_string(),
             "a sample of 2M, evenly spread over 5M, without 1 packed file of 7M that is also present unpacked"
         );
         assert_eq!(
@@ -375,8 +375,8 @@ mod tests {
     fn what_is_to_be_whole_has_a_limit() {
         let cancel = AtomicBool::new(false);
         let mut taking = Taking::new(Extent::Whole(1 << 20), Copies::default(), &cancel);
-        let told = taking.part(&mut stream(&vec![0; (1 << 20) + 1])).unwrap_err();
-        assert_eq!(told.to_string(), "more than the limit of 1M of data");
+        let outcome = taking.part(&mut stream(&vec![0; (1 << 20) + 1])).unwrap_err();
+        assert_eq!(outcome.to_string(), "more than the limit of 1M of data");
     }
 
     #[test]

@@ -68,7 +68,7 @@ fn length_prefixed_records_keep_empty_ones() {
 }
 
 #[test]
-fn broken_length_prefixes_are_told() {
+fn reports_broken_length_prefixes() {
     let cut = |bytes: &[u8]| message(Corpus::from_parts("x", vec![bytes.to_vec()], Cut::LengthPrefixed));
     assert!(cut(b"\x02\0\0\0hi\x01\0").contains("byte 6"));
     assert!(cut(b"\x09\0\0\0hi").contains("9 bytes, but only 2 are left"));
@@ -76,12 +76,12 @@ fn broken_length_prefixes_are_told() {
 }
 
 #[test]
-fn a_record_past_the_limit_is_told() {
+fn reports_a_record_past_the_limit() {
     let long = vec![b'x'; leafpress::tree::MAX_VALUE_BYTES + 1];
-    let told = message(Corpus::from_parts("x", vec![long], Cut::Lines));
+    let reported = message(Corpus::from_parts("x", vec![long], Cut::Lines));
     assert!(
-        told.contains("67108865 bytes, more than the limit of 67108864"),
-        "{told}"
+        reported.contains("67108865 bytes, more than the limit of 67108864"),
+        "{reported}"
     );
 }
 
@@ -156,21 +156,24 @@ fn what_is_packed_and_unpacked_too_is_taken_once() {
             b"5\tdelta"
         ]
     );
-    let told = corpus.sampled().unwrap();
+    let reported = corpus.sampled().unwrap();
     assert_eq!(
-        told.to_string(),
+        reported.to_string(),
         "without 2 packed files of 16B that are also present unpacked"
     );
     let raw = Corpus::load(&source, Cut::Fixed(1), true, 1).unwrap();
     assert!(raw.sampled().is_none(), "an archive's own bytes are there once");
     let records = Records::load(&source, &"tsv".parse().unwrap()).unwrap();
     assert_eq!((records.census.records, records.census.duplicates), (6, 0));
-    let told = records.census.left_out().unwrap();
-    assert_eq!(told, "skipped: 2 packed files of 16B that are also present unpacked");
+    let reported = records.census.left_out().unwrap();
+    assert_eq!(
+        reported,
+        "skipped: 2 packed files of 16B that are also present unpacked"
+    );
 }
 
 #[test]
-fn bad_sources_are_told_in_one_line() {
+fn reports_bad_sources_in_one_line() {
     let directory = tempfile::tempdir().unwrap();
     let cut = Cut::Fixed(4);
     assert!(message(load(&Source::Path(directory.path().join("absent")), cut)).contains("no such file"));
@@ -193,7 +196,7 @@ fn bad_sources_are_told_in_one_line() {
 }
 
 #[test]
-fn synthetic_values_are_as_compressible_as_asked() {
+fn synthetic_values_are_as_compressible_as_configured() {
     for eta in [0.0, 0.25, 0.5, 0.9, 1.0] {
         let corpus = load(&Source::Synthetic(eta), Cut::Fixed(1000)).unwrap();
         let sample: Vec<u8> = (0..50).flat_map(|index| corpus.get(index)).copied().collect();
@@ -218,10 +221,11 @@ fn a_pipe_is_refused_before_it_is_opened() {
     let pipe = directory.path().join("pipe");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
     for path in [pipe, directory.path().to_owned()] {
-        let told = message(load(&Source::Path(path), Cut::Fixed(4)));
+        let reported = message(load(&Source::Path(path), Cut::Fixed(4)));
         assert!(
-            told.contains("is a pipe") && told.contains("save it to a file first") || told.contains("no files"),
-            "{told}"
+            reported.contains("is a pipe") && reported.contains("save it to a file first")
+                || reported.contains("no files"),
+            "{reported}"
         );
     }
 }
@@ -238,8 +242,11 @@ fn compressed_files_are_opened_or_refused_by_name() {
         ("a.parquet", b"PAR1............PAR1", "a Parquet file"),
     ] {
         let source = file(&directory, name, bytes);
-        let told = message(load(&source, Cut::Fixed(4)));
-        assert!(told.contains(kind) && told.contains("unpack it first"), "{told}");
+        let reported = message(load(&source, Cut::Fixed(4)));
+        assert!(
+            reported.contains(kind) && reported.contains("unpack it first"),
+            "{reported}"
+        );
         let raw = Corpus::load(&source, Cut::Fixed(4), true, 1).unwrap();
         assert_eq!(raw.get(0), &bytes[..4], "its own bytes can be requested");
     }
@@ -259,8 +266,8 @@ fn what_is_too_long_to_be_read_whole_is_refused_at_once() {
     let long = std::fs::OpenOptions::new().write(true).open(path).unwrap();
     long.set_len(40 << 30).unwrap();
     let format = "jsonl:/id".parse().unwrap();
-    let told = Records::load(&source, &format).unwrap_err().to_string();
-    assert!(told.contains("its 40G exceed the limit of"), "{told}");
+    let reported = Records::load(&source, &format).unwrap_err().to_string();
+    assert!(reported.contains("its 40G exceed the limit of"), "{reported}");
 }
 
 /// They are a part of the program, whatever the working directory has.

@@ -162,7 +162,7 @@ fn one_key_is_always_chosen() {
 }
 
 #[test]
-fn names_round_trip_and_bad_ones_are_told() {
+fn names_round_trip_and_bad_ones_are_reported() {
     for name in [
         "uniform",
         "zipfian:0.5",

@@ -107,10 +107,10 @@ fn names_round_trip() {
     for shape in KeyShape::ALL {
         assert_eq!(shape.to_string().parse::<KeyShape>().unwrap(), shape);
     }
-    let told = "words".parse::<KeyShape>().unwrap_err().to_string();
+    let message = "words".parse::<KeyShape>().unwrap_err().to_string();
     assert!(
-        told.starts_with("key-shape: unknown shape `words`") && told.contains("scattered"),
-        "{told}"
+        message.starts_with("key-shape: unknown shape `words`") && message.contains("scattered"),
+        "{message}"
     );
     assert!(
         KeyShape::Scattered

@@ -2,7 +2,7 @@
 
 mod load;
 mod mismatch;
-mod weigh;
+mod resident_memory;
 mod worker;
 
 use std::sync::atomic::AtomicBool;
@@ -27,9 +27,9 @@ use crate::harness::oracle::Ledger;
 use crate::harness::store::Store;
 use crate::harness::timeline::merge;
 use mismatch::Mismatches;
-pub(crate) use weigh::weigh;
+pub(crate) use resident_memory::weigh;
 #[cfg(feature = "peers")]
-pub(crate) use weigh::weigh_store;
+pub(crate) use resident_memory::weigh_store;
 use worker::{Counts, Worker};
 
 /// Interval of progress reports.

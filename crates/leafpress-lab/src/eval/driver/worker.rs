@@ -79,7 +79,7 @@ pub(super) struct Worker<'r> {
     /// Random numbers of the measured time.
     timed_rng: Xoshiro256PlusPlus,
     /// Whether this thread asks what the store holds.
-    asks_held: bool,
+    reads_held_bytes: bool,
     /// Where the hot keys move.
     timeline: Option<Timeline>,
 }
@@ -164,7 +164,7 @@ impl<'r> Worker<'r> {
             reads: [ReadDone::default(); MAX_READS_PER_CALL],
             floors: Vec::with_capacity(shared.spec.base.scan_records),
             timed_rng,
-            asks_held: thread == 0,
+            reads_held_bytes: thread == 0,
             timeline: None,
         }
     }
@@ -252,7 +252,7 @@ impl<'r> Worker<'r> {
         };
         let due = timeline.advance(operations);
         if due.moment {
-            let held = if self.asks_held {
+            let held = if self.reads_held_bytes {
                 self.shared.store.stats().bytes_held
             } else {
                 0

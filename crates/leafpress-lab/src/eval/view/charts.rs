@@ -55,13 +55,13 @@ pub(super) fn trade_off(
     let largest = points.iter().map(|point| point.2).fold(0.0, f64::max);
     let least_saved = points.iter().map(|point| point.1).fold(0.0, f64::min);
     let size = (530, 360);
-    let told = words::all(
+    let alt_text = words::all(
         &format!("{workload}, Mops/s, vs memory saved"),
         points
             .iter()
             .map(|(line, saved, mops)| format!("{} {} at {saved:.0}%", line.codec, brief(*mops))),
     );
-    let svg = draw("trade-off", size, &told, |root, size| {
+    let svg = draw("trade-off", size, &alt_text, |root, size| {
         let mut chart = framed(root, 58, 46)
             .build_cartesian_2d((least_saved * 1.1 - 4.0).floor()..100.0, 0.0..headroom(largest))?;
         let mut mesh = chart.configure_mesh();

@@ -7,7 +7,7 @@ use super::pivot::{Line, Pivot, Setting};
 use crate::core::LabError;
 use crate::eval::Workload;
 use crate::harness::timeline::Moment;
-use crate::report::moved::{self, Shown};
+use crate::report::hot_set_move::{self, Shown};
 
 fn moments<'r>(line: &Line<'r>) -> Option<(&'r [Moment], u64)> {
     let row = line.row(Workload::HotSet)?;
@@ -18,7 +18,11 @@ fn moments<'r>(line: &Line<'r>) -> Option<(&'r [Moment], u64)> {
 pub(super) fn text(setting: &Setting<'_>) -> String {
     let lines = setting.lines.iter().filter_map(|line| {
         let (timeline, shift_at) = moments(line)?;
-        Some(moved::words(&format!("hotset: {}", line.codec), timeline, shift_at))
+        Some(hot_set_move::words(
+            &format!("hotset: {}", line.codec),
+            timeline,
+            shift_at,
+        ))
     });
     lines.collect()
 }
@@ -38,7 +42,7 @@ pub(super) fn charts(pivot: &Pivot<'_>, setting: &Setting<'_>) -> Result<Vec<(&'
         .map(|(line, (timeline, _))| (codec_colour(pivot, line), *timeline))
         .collect();
     let draw = |name, description, figure: &dyn Fn(usize, &Moment) -> f64| {
-        moved::chart(&Shown {
+        hot_set_move::chart(&Shown {
             name,
             description,
             shift_at,

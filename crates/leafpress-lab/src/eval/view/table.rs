@@ -4,7 +4,7 @@ use super::charts::codec_colour;
 use super::pivot::{Line, Pivot, Setting};
 use crate::core::keys::LoadOrder;
 use crate::eval::Workload;
-use crate::harness::weigh::RESIDENT;
+use crate::harness::resident_memory::RESIDENT;
 use crate::report::document::Table;
 use crate::report::numbers::three_digits;
 use crate::report::table::{Best, Marked, ranked};

@@ -150,8 +150,8 @@ fn a_verdict_is_of_one_workload_and_names_the_worst() {
         ];
     });
     let words = outcome.table.split_whitespace().collect::<Vec<_>>().join(" ");
-    let told = "lz4 vs none, read_only: 44% less memory held, 2.0 times the operations per second, 50% fewer per core.";
-    assert!(words.contains(told), "{words}");
+    let part = "lz4 vs none, read_only: 44% less memory held, 2.0 times the operations per second, 50% fewer per core.";
+    assert!(words.contains(part), "{words}");
     // By the clock 75% fewer; per core they are as bad: the first of equals is the main one.
     let (outcome, _) = finished(|outcome| {
         outcome.rows = vec![
@@ -162,12 +162,12 @@ fn a_verdict_is_of_one_workload_and_names_the_worst() {
         ];
     });
     let words = outcome.table.split_whitespace().collect::<Vec<_>>().join(" ");
-    let told = "the same per core. Worst, write_only: 54% less memory held, 75% fewer operations per second, 75% fewer per core.";
-    assert!(words.contains(told), "{words}");
+    let part = "the same per core. Worst, write_only: 54% less memory held, 75% fewer operations per second, 75% fewer per core.";
+    assert!(words.contains(part), "{words}");
 }
 
 #[test]
-fn the_page_has_every_chart_and_escapes_what_it_is_given() {
+fn the_page_has_every_chart_and_escapes_its_input() {
     let (_, html) = finished(|_| {});
     assert_eq!(charts(&html), 5, "throughput, two trade-offs, two latencies");
     assert!(html.contains("--data a&lt;b") && !html.contains("a<b"));
@@ -207,7 +207,7 @@ fn what_went_wrong_is_on_the_page_and_under_the_table() {
 }
 
 #[test]
-fn a_move_of_the_hot_keys_is_told_and_drawn() {
+fn reports_and_draws_a_move_of_the_hot_keys() {
     let (outcome, html) = finished(|outcome| {
         let mut moved = row("lz4", Workload::HotSet, 1.0, 2_900_000);
         moved.spec.base.shift_at = 1_000;
@@ -231,13 +231,13 @@ fn a_move_of_the_hot_keys_is_told_and_drawn() {
     let widest = outcome.table.lines().map(|line| line.chars().count()).max().unwrap();
     assert!(widest <= 120, "{widest} columns:\n{}", outcome.table);
     let words = outcome.table.split_whitespace().collect::<Vec<_>>().join(" ");
-    for told in [
+    for part in [
         "hotset: lz4: mean read 1.00 us before the hot set moved, at most 4.00 after, 1.00 at the end; back within a tenth after \
          1,000 operations",
         "hotset: zstd:1: the run ended before its hot set moved",
     ] {
-        assert!(words.contains(told), "{told}:\n{words}");
-        assert!(html.contains(told), "{told}");
+        assert!(words.contains(part), "{part}:\n{words}");
+        assert!(html.contains(part), "{part}");
     }
 }
 

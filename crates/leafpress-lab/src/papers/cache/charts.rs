@@ -8,8 +8,8 @@ use crate::cache::EngineSpec;
 use crate::cache::outcome::{Measured, Outcome};
 use crate::core::LabError;
 use crate::report::draw::{Bars, bars};
+use crate::report::hot_set_move;
 use crate::report::html::figure as titled;
-use crate::report::moved;
 use crate::report::palette::colours;
 
 /// Width of a group of bars, and of the axis, in pixels; and bounds of a chart's.
@@ -101,5 +101,5 @@ pub(super) fn charts(figure: &FigureOutcome) -> Result<Vec<Markup>, LabError> {
 fn around_move(outcome: &Outcome, hues: &[RGBColor]) -> Result<Option<String>, LabError> {
     let lines = outcome.lines.iter().zip(hues);
     let lines = lines.filter_map(|(line, hue)| Some((*hue, line.measured.as_ref()?.timeline.as_slice())));
-    moved::mean_reads(outcome.options.shift_at, &lines.collect::<Vec<_>>())
+    hot_set_move::mean_reads(outcome.options.shift_at, &lines.collect::<Vec<_>>())
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use super::{FigureOptions, FigureOutcome, ScenarioOutcome};
-use crate::cache::run::{Knobs, Step, run_knowing};
+use crate::cache::run::{KnownCapacities, Step, run_knowing};
 use crate::core::LabError;
 use crate::harness::child::Launcher;
 
@@ -41,11 +41,11 @@ pub fn run_figure_with(
         wanted_runs: scenarios.len() * options.engines().len(),
         cancelled: false,
     };
-    let mut knobs = Knobs::default();
+    let mut capacities = KnownCapacities::default();
     for (number, scenario) in scenarios.into_iter().enumerate() {
         steps(Step::Scenario(number, &scenario.name));
         let logs = logs.join(format!("scenario-{}", number + 1));
-        let mut outcome = run_knowing(&mut knobs, launcher, &scenario.options, &logs, cancel, steps)?;
+        let mut outcome = run_knowing(&mut capacities, launcher, &scenario.options, &logs, cancel, steps)?;
         // The figure reports it once.
         figure.cancelled = std::mem::take(&mut outcome.cancelled);
         if !outcome.lines.is_empty() {

@@ -145,11 +145,11 @@ pub(super) fn table(figure: &FigureOutcome) -> Table {
 
 /// The paper's results by scenario.
 pub(super) fn papers(figure: &FigureOutcome) -> Vec<String> {
-    let told = figure.scenarios.iter().filter_map(|one| {
+    let results = figure.scenarios.iter().filter_map(|one| {
         let paper = one.paper.as_deref()?;
         Some(format!("{}: {paper}", one.name))
     });
-    told.collect()
+    results.collect()
 }
 
 fn of_scenario(outcome: &Outcome, columns: &[Column]) -> Vec<Vec<Marked>> {

@@ -75,7 +75,7 @@ fn every_figure_has_scenarios_of_different_names_that_can_be_run() {
 }
 
 #[test]
-fn figure_7_asks_for_far_more_than_fits() {
+fn figure_7_requests_far_more_than_fits() {
     // 6 TB with 64 or 128 GB of DRAM, and 0.5 or 1 TB of SSD.
     let expected = [
         ("64 GB, 0.5 TB", 96.0, 8.0),
@@ -184,8 +184,11 @@ fn mistakes_are_named() {
             &["engines", "empty"],
         ),
     ] {
-        let said = message(options);
-        assert!(words.iter().all(|word| said.contains(word)), "{words:?} in {said}");
+        let refusal = message(options);
+        assert!(
+            words.iter().all(|word| refusal.contains(word)),
+            "{words:?} in {refusal}"
+        );
     }
     let unknown = "fig15".parse::<Figure>().unwrap_err().to_string();
     assert!(unknown.contains("fig15") && unknown.contains("fig16"), "{unknown}");
@@ -211,7 +214,7 @@ fn small(figure: Figure) -> FigureOutcome {
         let task = Task {
             options: one.options.clone(),
             engine,
-            knob_bytes: one.options.memory_bytes,
+            capacity_bytes: one.options.memory_bytes,
         };
         outcome.lines[0].engine = engine;
         outcome.lines[0].measured = Some(measure(&task, &AtomicBool::new(false), &mut |_, _| {}).unwrap());
@@ -257,7 +260,7 @@ fn a_small_figure_runs_to_its_end_with_right_values() {
 }
 
 #[test]
-fn reads_of_each_length_are_told_apart() {
+fn distinguishes_reads_of_each_length() {
     let figure = small(Figure::Fig16);
     let one = measured(&figure)[0];
     let samples: Vec<u64> = one
@@ -320,7 +323,7 @@ fn interrupted() -> FigureOutcome {
 }
 
 #[test]
-fn a_figure_is_told_as_it_was() {
+fn a_figure_is_reported_as_measured() {
     let figure = interrupted();
     let report = figure_document(&figure).text();
     assert!(report.lines().all(|line| line.chars().count() <= 150), "{report}");

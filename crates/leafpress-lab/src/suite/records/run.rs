@@ -12,9 +12,9 @@ use super::values::Values;
 use super::{CompressionUnit, Options, Report, Row};
 use crate::core::LabError;
 use crate::suite::blocks::Blocks;
+use crate::suite::interleave::{self, Progress, Series};
 use crate::suite::method::{self, Method};
 use crate::suite::phrases::in_words;
-use crate::suite::turns::{self, Progress, Series};
 use crate::suite::{Absent, compresses};
 
 /// Bytes of values that a dictionary is trained from, for each of its own: what is beyond helps little and takes its
@@ -53,7 +53,7 @@ pub fn run(options: &Options, cancel: &AtomicBool, progress: &mut dyn FnMut(&Pro
     }
     let name = options.path.display().to_string();
     let names = |_| name.clone();
-    let mut interrupted = turns::measure(&mut all, options.passes, (1, &names), cancel, progress)?;
+    let mut interrupted = interleave::measure(&mut all, options.passes, (1, &names), cancel, progress)?;
     let records = values.count() as u64;
     let measured = all.iter().zip(kinds).filter(|(series, _)| !series.passes.is_empty());
     let rows = measured.clone().map(|(series, (place, dictionary_bytes))| {

@@ -161,15 +161,15 @@ fn too_few_records_for_a_dictionary_are_measured_without() {
     let report = measure(&options).unwrap();
     let codecs: Vec<&str> = report.untrained.iter().map(|one| one.codec.as_str()).collect();
     assert_eq!(codecs, ["lz4", "zstd:3"]);
-    let told = document(&report).text();
+    let report_text = document(&report).text();
     assert!(
-        told.contains("No dictionary for lz4: ") && told.contains("5 samples are too few"),
-        "{told}"
+        report_text.contains("No dictionary for lz4: ") && report_text.contains("5 samples are too few"),
+        "{report_text}"
     );
 }
 
 #[test]
-fn a_sample_has_neighbours_and_says_that_it_is_one() {
+fn a_sample_has_neighbours_and_is_reported_as_a_sample() {
     let (_directory, mut options) = options(&dump(40_000));
     options.codecs = Some(vec!["lz4".parse().unwrap()]);
     options.max_bytes = Some(600 << 10);
@@ -180,10 +180,11 @@ fn a_sample_has_neighbours_and_says_that_it_is_one() {
         "{}",
         report.raw_bytes
     );
-    let told = document(&report).text();
+    let report_text = document(&report).text();
     assert!(
-        told.contains(" of 40,000 records of ") && told.contains("(--max-bytes 600K), in runs of neighbours"),
-        "{told}"
+        report_text.contains(" of 40,000 records of ")
+            && report_text.contains("(--max-bytes 600K), in runs of neighbours"),
+        "{report_text}"
     );
     // Keys of neighbours differ in little: the sample's frames are as compressible as those of the whole.
     options.max_bytes = None;
@@ -198,7 +199,7 @@ fn a_sample_has_neighbours_and_says_that_it_is_one() {
 }
 
 #[test]
-fn what_cannot_work_is_told() {
+fn reports_options_that_cannot_work() {
     let (_directory, options) = options(&dump(20));
     let refused = |change: &dyn Fn(&mut Options), words: &[&str]| {
         let mut options = options.clone();
@@ -273,9 +274,12 @@ fn what_is_written_has_the_rows_and_the_limit() {
         assert!(page.contains(part), "no `{part}`");
     }
     assert!(has_verdict(&page), "{page}");
-    let told = document(&report).text();
-    assert!(told.starts_with("Each record alone: "), "{told}");
-    assert!(told.lines().all(|line| line.chars().count() <= 140), "{told}");
+    let report_text = document(&report).text();
+    assert!(report_text.starts_with("Each record alone: "), "{report_text}");
+    assert!(
+        report_text.lines().all(|line| line.chars().count() <= 140),
+        "{report_text}"
+    );
     for part in [
         "2,000 records of ",
         "zstd:3 + dictionary",
@@ -283,6 +287,6 @@ fn what_is_written_has_the_rows_and_the_limit() {
         "each alone\n",
         "◆",
     ] {
-        assert!(told.contains(part), "no `{part}` in\n{told}");
+        assert!(report_text.contains(part), "no `{part}` in\n{report_text}");
     }
 }

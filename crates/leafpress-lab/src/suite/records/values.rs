@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use super::Options;
 use crate::core::LabError;
 use crate::core::corpus::{Census, Records, Source};
-use crate::suite::pieces;
+use crate::suite::piece_selection;
 
 /// Bytes of a run of a sample: several frames of neighbours, as in the whole.
 const RUN_BYTES: u64 = 256 << 10;
@@ -57,7 +57,7 @@ impl Values {
         let frame = options.frame_bytes.iter().copied().max().unwrap_or(1) as u64;
         let most = options.max_bytes.filter(|most| *most < found_bytes);
         let run_bytes = RUN_BYTES.min(most.unwrap_or(u64::MAX)).max(frame);
-        let mut runs = pieces::choose(&[found_bytes], run_bytes, None, most)
+        let mut runs = piece_selection::choose(&[found_bytes], run_bytes, None, most)
             .into_iter()
             .flatten()
             .peekable();

@@ -67,7 +67,7 @@ impl Tuner<Model> {
             fraction,
             keys_to_keep: PAGES_TO_KEEP,
             looks_at_load: true,
-            besides_bytes: size_of::<Self>() + size_of::<Costs>(),
+            extra_bytes: size_of::<Self>() + size_of::<Costs>(),
         };
         Ok(Self::new(settings, costs))
     }

@@ -104,7 +104,7 @@ impl Model {
             fractions,
             used_fraction: 1.0,
             filling: FILLING,
-            asked_whether_full: Fullest::First,
+            fullness_indicator: Fullest::First,
             access_ns: ACCESS_NS,
         };
         let make = |_, fraction, tables| Miniature::new(kind, promote_after_hits, fraction, tables);

@@ -28,7 +28,7 @@ pub(super) struct Block {
     /// The clock at its last lookup or insertion.
     pub(super) touched: u32,
     /// Its recent access frequency.
-    pub(super) asked: u8,
+    pub(super) frequency: u8,
 }
 
 /// State shared by all miniatures.
@@ -305,7 +305,7 @@ impl Miniature {
         let age = world.clock.wrapping_sub(block.touched) as f32 / (4 * blocks.max(64)) as f32;
         let held = self.block(slot);
         let here = if held.is_promoted { PROMOTED_WORTH } else { 1.0 };
-        here * (f32::from(block.asked) + 0.5 - 0.4 * age.min(1.0)) / held.bytes.max(1) as f32
+        here * (f32::from(block.frequency) + 0.5 - 0.4 * age.min(1.0)) / held.bytes.max(1) as f32
     }
 
     /// Returns the block of least worth in a sample of a state, other than `except`.
@@ -331,8 +331,8 @@ impl Miniature {
         if !self.crowded {
             return true;
         }
-        let asked = world.blocks.get(slot as usize).map_or(0, |block| block.asked);
-        let worth = f32::from(asked) / bytes.saturating_add(ENTRY_BYTES) as f32;
+        let frequency = world.blocks.get(slot as usize).map_or(0, |block| block.frequency);
+        let worth = f32::from(frequency) / bytes.saturating_add(ENTRY_BYTES) as f32;
         let victim = self
             .victim(BlockState::Settled, None, world)
             .or_else(|| self.victim(BlockState::Raw, None, world));
@@ -345,12 +345,12 @@ impl Miniature {
         if !self.keeps_raw() || bytes > self.raw_limit {
             return false;
         }
-        let asked = |slot: u32| world.blocks.get(slot as usize).map_or(0, |block| block.asked);
+        let frequency = |slot: u32| world.blocks.get(slot as usize).map_or(0, |block| block.frequency);
         if self.raw.bytes + bytes <= self.raw_limit {
-            return asked(slot) > 1;
+            return frequency(slot) > 1;
         }
         let raw = self.victim(BlockState::Raw, None, world);
-        raw.is_some_and(|(raw, _)| is_worth_restoring(asked(slot), asked(raw)))
+        raw.is_some_and(|(raw, _)| is_worth_restoring(frequency(slot), frequency(raw)))
     }
 
     /// Compresses raw blocks and evicts others until there is room. `newest` stays.

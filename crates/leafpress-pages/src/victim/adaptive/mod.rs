@@ -41,26 +41,27 @@ impl Tuner<Model> {
             // Insertions compress synchronously.
             looks_at_load: false,
             // Accounted for by the cache of which it is a part.
-            besides_bytes: 0,
+            extra_bytes: 0,
         };
         Self::new(settings, costs)
     }
 
-    /// Records a lookup of a sampled block, which was a hit if it has a length. `asked` is its recent access frequency.
-    pub(super) fn looked(&self, hash: u64, asked: u8, raw_bytes: Option<u32>, on_hit: OnHit) {
+    /// Records a lookup of a sampled block, which was a hit if it has a length.
+    /// `frequency` is its recent access frequency.
+    pub(super) fn looked(&self, hash: u64, frequency: u8, raw_bytes: Option<u32>, on_hit: OnHit) {
         self.note(Event::Looked {
             hash,
-            asked,
+            frequency,
             found: raw_bytes.unwrap_or(0),
             on_hit,
         });
     }
 
     /// Records the insertion of a sampled compressible block.
-    pub(super) fn offered(&self, hash: u64, asked: u8, raw_bytes: u32, force: bool) {
+    pub(super) fn offered(&self, hash: u64, frequency: u8, raw_bytes: u32, force: bool) {
         self.note(Event::Offered {
             hash,
-            asked,
+            frequency,
             raw_bytes,
             force,
         });

@@ -22,7 +22,7 @@ const MAX_BLOCKS: usize = 4096;
 /// Memory for the miniatures: this fraction (1/128) of the budget, plus a constant, which is limited to a fraction of a
 /// small budget.
 const BUDGET_DIVISOR: usize = 128;
-const BESIDES_BYTES: usize = 64 << 10;
+const CONSTANT_BYTES: usize = 64 << 10;
 const BESIDES_DIVISOR: usize = 32;
 /// Memory of a sampled block: in a miniature, and in the shared state, including the unused half after a doubling.
 const MINIATURE_BYTES: usize = 18;
@@ -50,14 +50,14 @@ pub(in crate::victim) enum Event {
     Looked {
         hash: u64,
         found: u32,
-        asked: u8,
+        frequency: u8,
         on_hit: OnHit,
     },
     /// An insertion.
     Offered {
         hash: u64,
         raw_bytes: u32,
-        asked: u8,
+        frequency: u8,
         force: bool,
     },
     /// It was compressed to `stored` bytes, or is [`UNSHRINKABLE`].
@@ -93,7 +93,7 @@ impl DerefMut for Model {
 impl Model {
     /// Creates the miniatures of a cache with this budget.
     pub(super) fn new(budget_bytes: usize) -> Result<Self, OutOfMemory> {
-        let memory = budget_bytes / BUDGET_DIVISOR + BESIDES_BYTES.min(budget_bytes / BESIDES_DIVISOR);
+        let memory = budget_bytes / BUDGET_DIVISOR + CONSTANT_BYTES.min(budget_bytes / BESIDES_DIVISOR);
         let blocks_of = |ratio: usize| budget_bytes / (TYPICAL_BYTES / ratio + 96) + 16;
         let most_blocks = memory / (FRACTIONS.len() * MINIATURE_BYTES + SAMPLED_BYTES);
         let shape = Shape {
@@ -103,7 +103,7 @@ impl Model {
             used_fraction: USED_FRACTION,
             filling: FILLING,
             // The benefit of compressing everything is visible only when that miniature is full.
-            asked_whether_full: Fullest::Last,
+            fullness_indicator: Fullest::Last,
             access_ns: LOOKUP_NS,
         };
         let tables = tuner::miniatures::tables_for(shape.most_keys);
@@ -122,7 +122,7 @@ impl Model {
             Event::Looked {
                 hash,
                 found,
-                asked,
+                frequency,
                 on_hit,
             } => {
                 self.count_lookup();
@@ -137,7 +137,7 @@ impl Model {
                 let Some(slot) = known.or_else(|| self.follow(hash, found)) else {
                     return;
                 };
-                self.mark(slot, asked);
+                self.mark(slot, frequency);
                 let is_here = found > 0;
                 self.each(|mini, world| match known {
                     Some(_) => mini.look(slot, is_here, on_hit, weight, world),
@@ -148,7 +148,7 @@ impl Model {
             Event::Offered {
                 hash,
                 raw_bytes,
-                asked,
+                frequency,
                 force,
             } => {
                 let known = self.sampled.find(hash);
@@ -160,7 +160,7 @@ impl Model {
                 let Some(slot) = same.or_else(|| self.follow(hash, raw_bytes)) else {
                     return;
                 };
-                self.mark(slot, asked);
+                self.mark(slot, frequency);
                 self.each(|mini, world| mini.offer(slot, force, weight, world));
             }
             Event::Sized { hash, stored } => {
@@ -211,15 +211,15 @@ impl Model {
         let sample = (self.scaled_budget() / BYTES_PER_ENTRY * SAMPLE_PER_ENTRY).max(64.0);
         if self.counted >= sample {
             self.counted /= 2.0;
-            self.blocks.iter_mut().for_each(|block| block.asked /= 2);
+            self.blocks.iter_mut().for_each(|block| block.frequency /= 2);
         }
     }
 
     /// Records the time of a lookup or insertion of a block, and its access frequency.
-    fn mark(&mut self, slot: u32, asked: u8) {
+    fn mark(&mut self, slot: u32, frequency: u8) {
         self.blocks[slot as usize] = Block {
             touched: self.clock,
-            asked,
+            frequency,
         };
     }
 

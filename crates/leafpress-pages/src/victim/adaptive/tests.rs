@@ -45,12 +45,12 @@ impl World {
         let mut random = fastrand::Rng::with_seed(7);
         let (mut model, mut controller) = (Model::new(budget_bytes).unwrap(), Controller::new(share));
         model.set_sizes([65536 / self.ratio; crate::tuner::costs::SIZES]);
-        let mut asked: HashMap<u64, u8> = HashMap::new();
+        let mut frequency: HashMap<u64, u8> = HashMap::new();
         let prices = self.prices();
         for lookup in 0..lookups {
             let key = (random.f64().powf(self.skew) * self.blocks as f64) as u64;
             let hash = rapidhash::v3::rapidhash_v3(&key.to_le_bytes());
-            let count = asked.entry(hash).or_default();
+            let count = frequency.entry(hash).or_default();
             *count = count.saturating_add(1);
             if hash <= model.threshold() {
                 // As behind a front cache of negligible size: each fetched block is inserted here at once.
@@ -58,13 +58,13 @@ impl World {
                     Event::Looked {
                         hash,
                         found: 0,
-                        asked: *count,
+                        frequency: *count,
                         on_hit: OnHit::Keep,
                     },
                     Event::Offered {
                         hash,
                         raw_bytes: BLOCK_BYTES,
-                        asked: *count,
+                        frequency: *count,
                         force: false,
                     },
                 ];
@@ -74,7 +74,7 @@ impl World {
                 }
             }
             if lookup % 50_000 == 49_999 {
-                asked.values_mut().for_each(|count| *count /= 2);
+                frequency.values_mut().for_each(|count| *count /= 2);
                 model.validate();
             }
         }
@@ -109,7 +109,7 @@ fn nothing_is_compressed_where_a_miss_costs_as_little_as_the_codec() {
 }
 
 #[test]
-fn a_dear_codec_before_a_slow_device_keeps_the_hottest_raw() {
+fn an_expensive_codec_with_a_slow_device_keeps_the_hottest_raw() {
     let world = World {
         miss_ns: 150_000.0,
         decode_ns: 60_000.0,

@@ -59,7 +59,7 @@ pub(super) struct Looked {
     /// The entry's pin.
     pub(super) pin: Option<Pin>,
     /// The recent access frequency of the key, including this lookup.
-    pub(super) asked: u8,
+    pub(super) frequency: u8,
     /// The entry is compressed, and accessed so often that it should be raw.
     pub(super) is_for_raw: bool,
 }
@@ -78,11 +78,11 @@ impl Shard {
     pub(super) fn get(&mut self, key: &[u8], hash: u64, on_hit: OnHit) -> Looked {
         self.clock = self.clock.wrapping_add(1);
         self.counts.add(Count::Lookups, 1);
-        let asked = self.sketch.add(hash);
+        let frequency = self.sketch.add(hash);
         let Some(pin) = self.table.find(key, hash).map(BlockRef::pin) else {
             return Looked {
                 pin: None,
-                asked,
+                frequency,
                 is_for_raw: false,
             };
         };
@@ -99,16 +99,16 @@ impl Shard {
         }
         self.counts.add(Count::Hits, 1);
         self.counts.add(Count::CompressedHits, u64::from(entry.pressed));
-        let is_for_raw = on_hit == OnHit::Keep && entry.pressed && self.is_for_raw(entry, asked);
+        let is_for_raw = on_hit == OnHit::Keep && entry.pressed && self.is_for_raw(entry, frequency);
         Looked {
             pin: Some(pin),
-            asked,
+            frequency,
             is_for_raw,
         }
     }
 
     /// Returns the recent access frequency of the key.
-    pub(super) fn asked(&self, hash: u64) -> u8 {
+    pub(super) fn frequency(&self, hash: u64) -> u8 {
         self.sketch.get(hash)
     }
 

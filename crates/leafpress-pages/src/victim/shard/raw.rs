@@ -161,18 +161,18 @@ impl Shard {
 
     /// Returns true if a compressed entry is accessed so often that it should be raw: much more often than the raw one
     /// that would be compressed instead, because the exchange costs more than decoding once.
-    pub(super) fn is_for_raw(&mut self, entry: BlockRef<'_>, asked: u8) -> bool {
+    pub(super) fn is_for_raw(&mut self, entry: BlockRef<'_>, frequency: u8) -> bool {
         let bytes = entry_bytes(usize::from(entry.key_bytes), entry.raw_bytes as usize);
         if self.raw.share >= 1.0 || !self.has_raw_place_for(bytes) {
             return false;
         }
         if self.table.listed_bytes() + bytes <= self.raw.limit_bytes {
-            return asked > 1;
+            return frequency > 1;
         }
         let Some(place) = self.raw_victim() else { return false };
         let Some(raw) = self.table.listed_at(place) else {
             return false;
         };
-        is_worth_restoring(asked, self.sketch.get(raw.hash))
+        is_worth_restoring(frequency, self.sketch.get(raw.hash))
     }
 }

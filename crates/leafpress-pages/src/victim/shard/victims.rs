@@ -16,9 +16,9 @@ impl Shard {
     /// Returns the worth of an entry per byte: its recent access frequency, discounted by the time since its last hit.
     pub(super) fn worth(&self, entry: BlockRef<'_>) -> f32 {
         let age = self.clock.wrapping_sub(entry.touched()) as f32 / (4 * self.entries.max(64)) as f32;
-        let asked = f32::from(self.sketch.get(entry.hash));
+        let frequency = f32::from(self.sketch.get(entry.hash));
         let here = if entry.is_promoted() { PROMOTED_WORTH } else { 1.0 };
-        here * (asked + 0.5 - 0.4 * age.min(1.0)) / entry.bytes() as f32
+        here * (frequency + 0.5 - 0.4 * age.min(1.0)) / entry.bytes() as f32
     }
 
     /// Returns the entry of least worth in a sample, with its worth. Raw ones within their share are not candidates

@@ -170,11 +170,11 @@ pub(super) fn read(device: &Device, kind: Kind) -> Result<SuperblockState, Failu
         return Ok(SuperblockState::Nothing);
     }
     let mut block = device.buffer(1)?;
-    let said = match device.read_first(block.bytes_mut()) {
+    let stated = match device.read_first(block.bytes_mut()) {
         Ok(()) => parse(block.bytes(), kind),
         Err(_) => None,
     };
-    Ok(said.unwrap_or(SuperblockState::Nothing))
+    Ok(stated.unwrap_or(SuperblockState::Nothing))
 }
 
 /// Returns true if a store is empty or a cache's.
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_block_0_says_is_read_and_nothing_else() {
+    fn reads_what_block_0_states_and_nothing_else() {
         let kind = Kind {
             codec: 5,
             blocks: 900,

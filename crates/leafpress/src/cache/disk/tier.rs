@@ -112,7 +112,7 @@ impl Tier {
             most_chunks: u32::try_from(device.blocks / CHUNK_BLOCKS).unwrap_or(u32::MAX),
             memory_bytes,
         };
-        let opened = recovers_by.map_or_else(|| opening.open(), |path| opening.open_beside(path));
+        let opened = recovers_by.map_or_else(|| opening.open(), |path| opening.open_with_side_files(path));
         let Opened {
             id,
             head,

@@ -165,7 +165,7 @@ impl<'b> Compression<'_, 'b> {
             writer.keys_and_lens(len_span.least, key_len as u64);
             writer.prefix_and_frames(parts, data_at);
             writer.marks(data_at + totals.data_bytes + SLOP_BYTES);
-            self.buffers.copied_bytes += leaf.leaf().header().node.asked() as u64;
+            self.buffers.copied_bytes += leaf.leaf().header().node.requested_bytes() as u64;
             Ok(leaf)
         }
     }

@@ -64,7 +64,7 @@ impl<'b> Compaction<'_, '_, 'b> {
                     copy.leaf().mark_read(usize::from(*slot));
                 }
             }
-            self.compression.buffers.copied_bytes += copy.leaf().header().node.asked() as u64;
+            self.compression.buffers.copied_bytes += copy.leaf().header().node.requested_bytes() as u64;
             Ok(copy)
         }
     }

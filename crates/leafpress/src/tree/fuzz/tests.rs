@@ -115,12 +115,12 @@ fn cases() -> impl Strategy<Value = Case> {
     let leaf_bytes = prop_oneof![2 => Just(1024usize), 2 => Just(8192), 1 => Just(32 << 10)];
     let options = (layouts(), leaf_bytes, coders(), any::<bool>(), any::<bool>());
     let records = (key_makers(), vec(runs(120), 0..4), vec((free_keys(), values()), 0..3));
-    let asked = (
+    let queries = (
         vec(rounds(), 0..4),
         vec(free_keys(), 0..8),
         vec((any::<u16>(), damages()), 0..8),
     );
-    (options, records, asked).prop_map(
+    (options, records, queries).prop_map(
         |(
             ((layout, frame_bytes), leaf_bytes, coder, dictionary, keyed),
             (keys, runs, others),

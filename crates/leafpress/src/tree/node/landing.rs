@@ -230,7 +230,7 @@ impl<'g> Landing<'g> {
         // SAFETY: the caller guarantees that `memory` outlives the buffer, and holds the lock, so no entry is appended;
         // index and entries have the same size in both buffers.
         unsafe {
-            let node = memory.allocate(header.node.asked(), Kind::Landing)?;
+            let node = memory.allocate(header.node.requested_bytes(), Kind::Landing)?;
             let copy = node.cast::<LandingHeader>().as_ptr();
             (&raw mut (*copy).capacity).write(header.capacity);
             (&raw mut (*copy).slots).write(header.slots);

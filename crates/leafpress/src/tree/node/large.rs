@@ -133,10 +133,10 @@ impl<'g> Large<'g> {
         // has the same size.
         unsafe {
             let header = self.0.cast::<LargeHeader>().as_ref();
-            if !NodeHeap::can_be_moved(header.node.asked()) {
+            if !NodeHeap::can_be_moved(header.node.requested_bytes()) {
                 return Ok(None);
             }
-            let node = memory.allocate(header.node.asked(), Kind::Large)?;
+            let node = memory.allocate(header.node.requested_bytes(), Kind::Large)?;
             let copy = node.cast::<LargeHeader>().as_ptr();
             (*copy).raw_len = header.raw_len;
             (*copy).block_len = header.block_len;

@@ -278,7 +278,7 @@ impl<'w> WritePath<'w> {
                 moved => moved,
             };
         }
-        let bytes = leaf.header().node.asked() as u64;
+        let bytes = leaf.header().node.requested_bytes() as u64;
         let mut tools = self.core.take_tools(self.context, self.guard)?;
         let cut = if sweep == Sweep::Anew || has_short_frames(leaf, &self.core.settings) {
             Cut::Anew
@@ -345,7 +345,7 @@ impl<'w> WritePath<'w> {
         }
         new.publish();
         landing.into_iter().for_each(NewLanding::publish);
-        let bytes = leaf.header().node.asked() as u64;
+        let bytes = leaf.header().node.requested_bytes() as u64;
         self.context.add(Count::CopiedBytes, bytes);
         self.retire_leaf(leaf);
         Ok(Some(bytes))

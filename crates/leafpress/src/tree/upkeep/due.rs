@@ -99,7 +99,7 @@ impl Rests {
         }
         if state.idle_check_due && may_pass && self.idle.next(core) <= now {
             // Set before the check: a buffer allocated after it, or after the pass, is then checked again.
-            core.background.may_ask_to_look.store(true, Ordering::Relaxed);
+            core.background.may_request_idle_check.store(true, Ordering::Relaxed);
             match self.idle.look(core) {
                 IdleCheck::Writers => {}
                 IdleCheck::Few => state.idle_check_due = false,

@@ -59,9 +59,9 @@ pub(crate) struct Background {
     /// Set together with the state's `stop`: dropping a tree does not wait for the end of a pass of defragmentation.
     pub stopped: AtomicBool,
     /// Whether a defragmentation may be requested: there is an upkeep task, and no request is pending.
-    pub(super) may_ask_to_defragment: AtomicBool,
+    pub(super) may_request_defragment: AtomicBool,
     /// Whether a check for idle landing buffers may be requested: there is an upkeep task, and no request is pending.
-    pub(super) may_ask_to_look: AtomicBool,
+    pub(super) may_request_idle_check: AtomicBool,
     /// Whether there is a task that frees the scratchpads of idle threads.
     looks_for_tools: AtomicBool,
     /// Whether there is a task that builds interpolation indexes.
@@ -311,7 +311,9 @@ impl Background {
     /// Records that a landing buffer was allocated.
     #[inline]
     pub(crate) fn landed_anew(&self) {
-        if self.may_ask_to_look.load(Ordering::Relaxed) && self.may_ask_to_look.swap(false, Ordering::Relaxed) {
+        if self.may_request_idle_check.load(Ordering::Relaxed)
+            && self.may_request_idle_check.swap(false, Ordering::Relaxed)
+        {
             self.state.lock().idle_check_due = true;
             self.due.wake();
         }
@@ -332,9 +334,9 @@ impl Background {
     }
 
     fn tidy_if(&self, due: impl FnOnce() -> bool) {
-        if self.may_ask_to_defragment.load(Ordering::Relaxed)
+        if self.may_request_defragment.load(Ordering::Relaxed)
             && due()
-            && self.may_ask_to_defragment.swap(false, Ordering::Relaxed)
+            && self.may_request_defragment.swap(false, Ordering::Relaxed)
         {
             self.state.lock().defragmentation_due = true;
             self.due.wake();
@@ -412,11 +414,11 @@ impl Background {
             Self::start_upkeep(core, compactors, has_upkeep && !by_caller).map_err(|error| TreeError::Thread {
                 reason: error.to_string(),
             })?;
-        background.may_ask_to_defragment.store(tidies, Ordering::Relaxed);
+        background.may_request_defragment.store(tidies, Ordering::Relaxed);
         background.has_upkeep.store(has_upkeep, Ordering::Relaxed);
         // There is no clock in a model checker.
         let idle = has_upkeep && !cfg!(any(shuttle, miri));
-        background.may_ask_to_look.store(idle, Ordering::Relaxed);
+        background.may_request_idle_check.store(idle, Ordering::Relaxed);
         background.looks_for_tools.store(idle, Ordering::Relaxed);
         Ok(upkeep)
     }

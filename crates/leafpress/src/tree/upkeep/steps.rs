@@ -178,7 +178,7 @@ impl Steps {
                     self.job = Some(Job::Passing(passing));
                     return Ok(());
                 }
-                core.background.may_ask_to_defragment.store(true, Ordering::Relaxed);
+                core.background.may_request_defragment.store(true, Ordering::Relaxed);
                 self.rests.passed(passing.took);
                 if step? == Step::Last {
                     passing.pass.end_alone(core)?;

@@ -117,8 +117,8 @@ fn pass(core: &TreeInner, rests: &mut Rests, sweep: Sweep) {
     // Waiting for another pass does not count as work for the rest period.
     drop(core.background.sweeping.lock());
     let start = Instant::now();
-    let _asked_again = SetWhenDropped {
-        flag: &core.background.may_ask_to_defragment,
+    let _rearms = SetWhenDropped {
+        flag: &core.background.may_request_defragment,
         to: true,
     };
     let _ = core.sweep(sweep);

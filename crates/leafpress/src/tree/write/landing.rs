@@ -69,7 +69,7 @@ impl<'w> WritePath<'w> {
             let header = leaf.header();
             let user = header.live_user_bytes.load(Ordering::Relaxed) as usize;
             let outside = user.saturating_sub(header.inline_bytes as usize);
-            let most = (header.node.asked() + outside) / LEAF_FOR_LANDING;
+            let most = (header.node.requested_bytes() + outside) / LEAF_FOR_LANDING;
             let room = (LANDING_ENTRIES * entry_bytes).min(most);
             (1 << room.max(1).ilog2()).clamp(MIN_LANDING_BYTES, MAX_LANDING_BYTES)
         });

@@ -15,19 +15,19 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes the directories of databases that are kept in `given`, or removed with a temporary directory.
-    pub fn kept(given: Option<&Path>) -> Result<Self, Failure> {
-        let mut scratch = Self::passing(given)?;
-        scratch.kept = given.is_some();
+    /// Makes the directories of databases that are kept in `directory`, or removed with a temporary directory.
+    pub fn kept(directory: Option<&Path>) -> Result<Self, Failure> {
+        let mut scratch = Self::passing(directory)?;
+        scratch.kept = directory.is_some();
         Ok(scratch)
     }
 
-    /// Makes the directories of databases that are removed, within `given` or a temporary directory.
-    pub fn passing(given: Option<&Path>) -> Result<Self, Failure> {
+    /// Makes the directories of databases that are removed, within `directory` or a temporary directory.
+    pub fn passing(directory: Option<&Path>) -> Result<Self, Failure> {
         let temporary = directory_for_temporary_files().tempdir();
         let temporary =
             temporary.map_err(|e| Failure::bad_input(format!("no temporary directory: {e}; name one with TMPDIR")))?;
-        let databases = given.map_or_else(|| temporary.path().join("db"), Path::to_owned);
+        let databases = directory.map_or_else(|| temporary.path().join("db"), Path::to_owned);
         Ok(Self {
             temporary,
             databases,

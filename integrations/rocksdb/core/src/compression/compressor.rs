@@ -129,7 +129,7 @@ impl Compressor {
     }
 
     /// Returns this compressor with a dictionary that was trained before.
-    pub(crate) fn with_given(&self, bytes: &[u8]) -> Self {
+    pub(crate) fn with_dictionary_bytes(&self, bytes: &[u8]) -> Self {
         match self.shared_dictionary().filter(|shared| shared.bytes() == bytes) {
             Some(shared) => self.with_shared(shared),
             None => self.with_dictionary(Dictionary::from_bytes(1, bytes)),

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_file_says_nothing() {
+    fn a_small_file_does_not_retire_a_dictionary() {
         let line = SharedDictionaries::default().line("", Codec::Zstd { level: 3 }, 8192);
         let first = write(&line, 400);
         Tally::new(Arc::clone(&line), first.clone()).add(1000, 1000);

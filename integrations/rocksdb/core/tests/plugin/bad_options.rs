@@ -4,7 +4,7 @@ use crate::support::error;
 
 #[test]
 fn each_bad_option_is_named_with_what_is_allowed() {
-    for (manager, said) in [
+    for (manager, expected) in [
         (
             "codec=zst:3",
             "unknown codec \"zst:3\"; the codecs are none, lz4, lz4:fast=",
@@ -67,7 +67,7 @@ fn each_bad_option_is_named_with_what_is_allowed() {
         let message = error(&format!("compression_manager={{id=leafpress;{manager}}}"));
         assert!(message.starts_with("Invalid argument: "), "{manager}: {message}");
         assert!(
-            message.contains("leafpress: ") && message.contains(said),
+            message.contains("leafpress: ") && message.contains(expected),
             "{manager}: {message}"
         );
     }

@@ -42,8 +42,8 @@ fn wrong_blocks_are_found_and_stored_raw() {
     if !support::has_zlib() {
         return;
     }
-    let said = run("wrong");
-    let mismatches: u64 = said
+    let printed = run("wrong");
+    let mismatches: u64 = printed
         .split("mismatches ")
         .nth(1)
         .unwrap()
@@ -52,10 +52,10 @@ fn wrong_blocks_are_found_and_stored_raw() {
         .unwrap()
         .parse()
         .unwrap();
-    assert!(mismatches > 10, "{said}");
+    assert!(mismatches > 10, "{printed}");
     assert!(
-        said.contains("did not decode to what it was compressed from (leafpress zlib:1)"),
-        "{said}"
+        printed.contains("did not decode to what it was compressed from (leafpress zlib:1)"),
+        "{printed}"
     );
 }
 
@@ -64,8 +64,8 @@ fn software_takes_over_from_an_engine_that_fails() {
     if !support::has_zlib() {
         return;
     }
-    let said = run("fails");
-    let taken_over: u64 = said
+    let printed = run("fails");
+    let taken_over: u64 = printed
         .split("taken over ")
         .nth(1)
         .unwrap()
@@ -74,7 +74,7 @@ fn software_takes_over_from_an_engine_that_fails() {
         .unwrap()
         .parse()
         .unwrap();
-    assert!(taken_over > 10, "{said}");
+    assert!(taken_over > 10, "{printed}");
 }
 
 /// Not a test by itself: what the ones above run with a library preloaded.

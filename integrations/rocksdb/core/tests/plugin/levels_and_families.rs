@@ -4,7 +4,7 @@ use crate::support::{check, compressions, fill, leafpress};
 use rocksdb::{ColumnFamilyDescriptor, DB};
 
 #[test]
-fn level_codec_says_the_codec_of_each_level() {
+fn level_codec_sets_the_codec_of_each_level() {
     let directory = tempfile::tempdir().unwrap();
     let options = crate::support::options(
         "disable_auto_compactions=true;num_levels=7;\

@@ -13,7 +13,7 @@ fn kept(manager: &str) -> String {
 
 #[test]
 fn options_are_kept_in_their_usual_spelling() {
-    for (given, expected) in [
+    for (options_text, expected) in [
         ("codec=zstd:3", "{id=leafpress;codec=zstd:3;}"),
         (
             "codec=lz4:fast=4;verify=1",
@@ -37,20 +37,24 @@ fn options_are_kept_in_their_usual_spelling() {
         ),
         ("execution_path=sw;level=6", "{id=leafpress;codec=deflate:6;}"),
     ] {
-        assert_eq!(sorted(&kept(given)), sorted(expected), "{given}");
+        assert_eq!(sorted(&kept(options_text)), sorted(expected), "{options_text}");
     }
 }
 
 #[test]
 fn intels_options_come_to_a_codec() {
-    for (given, expected) in [
+    for (options_text, expected) in [
         ("execution_path=auto", "qpl:auto:dynamic"),
         ("codec=qpl;compression_mode=fixed", "qpl:auto:fixed"),
         ("codec=qpl:auto:dynamic;compression_mode=fixed", "qpl:auto:fixed"),
         ("compression_mode=dynamic;level=32767", "qpl:auto:dynamic"),
         ("level=9", "deflate:9"),
     ] {
-        assert_eq!(kept(given), format!("{{id=leafpress;codec={expected};}}"), "{given}");
+        assert_eq!(
+            kept(options_text),
+            format!("{{id=leafpress;codec={expected};}}"),
+            "{options_text}"
+        );
     }
     if crate::support::has_qpl() {
         assert_eq!(
@@ -74,7 +78,7 @@ fn the_name_alone_is_enough() {
 }
 
 #[test]
-fn files_stay_raw_where_rocksdb_says_so_and_that_is_honored() {
+fn files_stay_raw_where_honored_rocksdb_options_require_it() {
     for (honor, types) in [("false", "C1"), ("true", "")] {
         let directory = tempfile::tempdir().unwrap();
         let options = crate::support::options(&format!(
@@ -113,7 +117,7 @@ fn aligned_files_are_written_without_compression() {
 fn options_of_a_database_in_use_are_checked() {
     let directory = tempfile::tempdir().unwrap();
     let db = crate::support::open(directory.path(), "codec=zstd:3;dictionary_bytes=16K");
-    for (bad, said) in [
+    for (bad, reason) in [
         ("{id=leafpress;kodec=lz4}", "unknown option \"kodec\""),
         ("{id=leafpress;codec=zst}", "unknown codec \"zst\""),
         ("{codec=lz4;level=3}", "codec=lz4 cannot be combined with level"),
@@ -124,7 +128,7 @@ fn options_of_a_database_in_use_are_checked() {
             .unwrap_err()
             .into_string();
         assert!(
-            message.contains("leafpress: ") && message.contains(said),
+            message.contains("leafpress: ") && message.contains(reason),
             "{bad}: {message}"
         );
     }

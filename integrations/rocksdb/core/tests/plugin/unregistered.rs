@@ -10,12 +10,12 @@ const PATH: &str = "LEAFPRESS_TEST_PATH";
 fn a_process_that_did_not_register_gets_an_error_that_names_the_schema() {
     let directory = tempfile::tempdir().unwrap();
     fill(&DB::open(&leafpress("codec=lz4"), directory.path()).unwrap(), 0..1000);
-    let said = support::child("unregistered::child", &[(PATH, directory.path().to_str().unwrap())]);
+    let printed = support::child("unregistered::child", &[(PATH, directory.path().to_str().unwrap())]);
     assert!(
-        said.contains("Could not load CompressionManager: leafpress_rocksdb_v1"),
-        "{said}"
+        printed.contains("Could not load CompressionManager: leafpress_rocksdb_v1"),
+        "{printed}"
     );
-    assert!(said.contains("late registration reads everything"), "{said}");
+    assert!(printed.contains("late registration reads everything"), "{printed}");
     // What it was left by the other process is as it was.
     check(&DB::open(&leafpress("codec=lz4"), directory.path()).unwrap(), 0..1000);
 }

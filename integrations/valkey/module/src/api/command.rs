@@ -123,7 +123,7 @@ pub unsafe fn enter_twin(
                 (false, true)
             }
             Sent::Wrongly => {
-                caller.failure(&Failure::said(format!(
+                caller.failure(&Failure::formatted(format!(
                     "ERR '{}' is not for clients: send the native command, or the one without the underscore",
                     String::from_utf8_lossy(name.bytes())
                 )));
@@ -133,7 +133,7 @@ pub unsafe fn enter_twin(
                 if !guarded("access control", false, || {
                     may_run_now(caller, twin.native_name(), rest)
                 }) {
-                    caller.failure(&Failure::said(format!(
+                    caller.failure(&Failure::formatted(format!(
                         "NOPERM this user has no permissions to run the '{}' command or to access one of its keys",
                         twin.native.to_string_lossy().to_ascii_lowercase()
                     )));
@@ -161,7 +161,7 @@ pub unsafe fn enter_twin(
 fn is_allowed_publicly(caller: Context, name: Str<'_>, native: Str<'_>, rest: &[Str<'_>]) -> bool {
     let is_allowed = guarded("access control", false, || may_run_publicly(caller, name, native, rest));
     if !is_allowed {
-        caller.failure(&Failure::said(format!(
+        caller.failure(&Failure::formatted(format!(
             "NOPERM this user has no permissions to run the '{}' command",
             String::from_utf8_lossy(name.bytes()).to_ascii_lowercase()
         )));

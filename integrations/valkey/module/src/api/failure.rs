@@ -36,7 +36,7 @@ impl Failure {
     }
 
     /// Makes an error with this text.
-    pub fn said(text: String) -> Self {
+    pub fn formatted(text: String) -> Self {
         Self::Text(Cow::Owned(text))
     }
 }
@@ -44,12 +44,12 @@ impl Failure {
 impl From<leafpress::TreeError> for Failure {
     fn from(error: leafpress::TreeError) -> Self {
         match error {
-            leafpress::TreeError::OutOfMemory { .. } => Self::said(format!("OOM {error}")),
+            leafpress::TreeError::OutOfMemory { .. } => Self::formatted(format!("OOM {error}")),
             // This is the servers' text with the module's limit.
             leafpress::TreeError::ValueTooLong { .. } => {
-                Self::said(format!("ERR string exceeds maximum allowed size ({MAX_BYTES} bytes)"))
+                Self::formatted(format!("ERR string exceeds maximum allowed size ({MAX_BYTES} bytes)"))
             }
-            error => Self::said(format!("ERR {error}")),
+            error => Self::formatted(format!("ERR {error}")),
         }
     }
 }

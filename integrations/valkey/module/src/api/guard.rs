@@ -12,14 +12,14 @@ pub fn guarded<R>(what: &str, otherwise: R, run: impl FnOnce() -> R) -> R {
         Err(panic) => {
             log_warning(&format!(
                 "a defect in the leafpress module, in {what}: {}",
-                said(&*panic)
+                panic_message(&*panic)
             ));
             otherwise
         }
     }
 }
 
-fn said(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&str>()
         .copied()

@@ -155,7 +155,7 @@ impl Context {
         let reply = self.run(command, arguments);
         // SAFETY: the reply lives; the server accepts a null one.
         match unsafe { (api().CallReplyType)(reply.0) } {
-            REPLY_UNKNOWN | REPLY_ERROR => Err(Failure::said(format!(
+            REPLY_UNKNOWN | REPLY_ERROR => Err(Failure::formatted(format!(
                 "ERR the server did not run {}",
                 command.to_string_lossy()
             ))),

@@ -103,11 +103,12 @@ fn begin_with(context: Context, dictionary: Option<Dictionary>) -> Done {
     if !is_taken {
         let of_dictionary = dictionary.and_then(|dictionary| dictionary.codec());
         let of_dictionary = of_dictionary.map_or_else(String::new, |codec| codec.to_string());
-        return Err(Failure::said(format!(
+        return Err(Failure::formatted(format!(
             "ERR the dictionary is for {of_dictionary}, and leafpress.codec is {codec}"
         )));
     }
-    change(|settings| settings.dictionary = dictionary).map_err(|reason| Failure::said(format!("ERR {reason}")))?;
+    change(|settings| settings.dictionary = dictionary)
+        .map_err(|reason| Failure::formatted(format!("ERR {reason}")))?;
     context.status(c"OK");
     Ok(())
 }

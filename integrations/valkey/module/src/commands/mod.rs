@@ -36,8 +36,8 @@ const WRITE_FAST: &CStr = c"write deny-oom fast";
 const REMOVE: &CStr = c"write";
 const REMOVE_FAST: &CStr = c"write fast";
 /// For commands with optional keys: the server queries their handlers.
-const READ_ASKED: &CStr = c"readonly getkeys-api";
-const WRITE_ASKED: &CStr = c"write deny-oom getkeys-api";
+const READ_GETKEYS: &CStr = c"readonly getkeys-api";
+const WRITE_GETKEYS: &CStr = c"write deny-oom getkeys-api";
 const ADMIN: &CStr = c"admin";
 
 const RO: u64 = KEY_RO | KEY_ACCESS;
@@ -148,7 +148,7 @@ commands! {
     c"LP.REMRANGE" ordered::remrange, REMOVE, 4, one(RW_DELETE), "write hash slow", c"O(log R + N) for what is removed", c"Removes the fields of a map from one to another";
     c"LP.FIRST" ordered::first, READ_FAST, 2, one(RO), "read hash fast", c"O(log R)", c"The first field of a map, and its value";
     c"LP.LAST" ordered::last, READ_FAST, 2, one(RO), "read hash fast", c"O(log R)", c"The last field of a map, and its value";
-    c"LP.SET" set::set => SET, WRITE_ASKED, -3, one(RW_SET), "write string slow", c"O(log R)", c"Sets a string";
+    c"LP.SET" set::set => SET, WRITE_GETKEYS, -3, one(RW_SET), "write string slow", c"O(log R)", c"Sets a string";
     c"LP.SETEX" set::setex => SETEX, WRITE, 4, one(OW), "write string slow", c"O(log R)", c"Sets a string and its time to live";
     c"LP.PSETEX" set::psetex => PSETEX, WRITE, 4, one(OW), "write string slow", c"O(log R)", c"Sets a string and its time to live";
     c"LP.SETNX" set::setnx => SETNX, WRITE_FAST, 3, one(OW_INSERT), "write string fast", c"O(log R)", c"Sets a string that is not there";
@@ -160,7 +160,7 @@ commands! {
     c"LP.MGET" many::mget => MGET, READ_FAST, -2, many(1, RO), "read string fast", c"O(N log R)", c"Gets strings";
     c"LP.MSET" many::mset => MSET, WRITE, -3, many(2, OW), "write string slow", c"O(N log R)", c"Sets strings";
     c"LP.MSETNX" many::msetnx => MSETNX, WRITE, -3, many(2, OW_INSERT), "write string slow", c"O(N log R)", c"Sets strings none of which is there";
-    c"LP.MSETEX" many::msetex => MSETEX, WRITE_ASKED, -4, NO_KEYS, "write string slow", c"O(N log R)", c"Sets strings and their time to live";
+    c"LP.MSETEX" many::msetex => MSETEX, WRITE_GETKEYS, -4, NO_KEYS, "write string slow", c"O(N log R)", c"Sets strings and their time to live";
     c"LP.STRLEN" strings::strlen => STRLEN, READ_FAST, 2, one(RO_NO_DATA), "read string fast", c"O(1), O(log R) from 64 KiB on", c"The length of a string";
     c"LP.GETRANGE" strings::getrange => GETRANGE, READ, 4, one(RO), "read string slow", c"O(log R)", c"A part of a string";
     c"LP.SUBSTR" strings::getrange => SUBSTR, READ, 4, one(RO), "read string slow", c"O(log R)", c"A part of a string";
@@ -172,9 +172,9 @@ commands! {
     c"LP.DECRBY" counters::decrby => DECRBY, WRITE_FAST, 3, one(RW_CHANGE), "write string fast", c"O(log R)", c"Subtracts from an integer";
     c"LP.INCRBYFLOAT" counters::incrbyfloat => INCRBYFLOAT, WRITE_FAST, 3, one(RW_CHANGE), "write string fast", c"O(log R)", c"Adds to a float";
     c"LP.LCS" lcs::lcs => LCS, READ, -3, TWO, "read string slow", c"O(N*M), N and M the strings' lengths", c"The longest common subsequence of two strings";
-    c"LP.EXPORT" convert::export, WRITE_ASKED, -2, NO_KEYS, "write hash string slow", c"O(N)", c"Makes a native hash or string of a key";
+    c"LP.EXPORT" convert::export, WRITE_GETKEYS, -2, NO_KEYS, "write hash string slow", c"O(N)", c"Makes a native hash or string of a key";
     c"LP.IMPORT" convert::import, REMOVE, 2, one(RW_CHANGE), "write hash string slow", c"O(N)", c"Makes a map or string of a native hash or string";
-    c"LP.INFO" admin::info, READ_ASKED, -1, NO_KEYS, "read slow", c"O(1) for a key, else O(leaves)", c"What trees hold, or a key";
+    c"LP.INFO" admin::info, READ_GETKEYS, -1, NO_KEYS, "read slow", c"O(1) for a key, else O(leaves)", c"What trees hold, or a key";
     c"LP.COMPACT" admin::compact, ADMIN, -1, NO_KEYS, "admin slow dangerous", c"O(1), then O(R) in the background; O(R) with SYNC", c"Compresses all anew";
     c"LP.CONVERT" convert_many::convert, ADMIN, -2, NO_KEYS, "admin slow dangerous", c"O(1), then O(N) in the background", c"Imports or exports the keys of a pattern in the background";
     c"LP.DICT" dict::dict, ADMIN, -2, NO_KEYS, "admin slow dangerous", c"O(leaves)", c"Shows dictionaries, has them trained, exports or imports one";

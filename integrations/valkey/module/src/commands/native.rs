@@ -25,7 +25,7 @@ pub fn refused() -> u64 {
 
 fn refusal(why: &str) -> Failure {
     REFUSED.fetch_add(1, Ordering::Relaxed);
-    Failure::said(format!("ERR '{}' {why}", sent_name().unwrap_or_default()))
+    Failure::formatted(format!("ERR '{}' {why}", sent_name().unwrap_or_default()))
 }
 
 /// Makes a key's compressed value native, here and on replicas.

@@ -152,7 +152,7 @@ fn a_string_comes_back() {
 }
 
 #[test]
-fn what_is_no_value_is_refused() {
+fn rejects_invalid_values() {
     let map = |parts: Vec<Part>| {
         let mut all = Parts(VecDeque::from([Part::Number(KIND_MAP)]));
         all.0.extend(parts);

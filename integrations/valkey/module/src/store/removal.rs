@@ -72,7 +72,7 @@ pub fn waiting() -> usize {
 }
 
 /// Sets the function that reports whether the server uses more memory than its limit.
-pub fn ask_for_shortage(is_short: fn() -> bool) {
+pub fn set_shortage_check(is_short: fn() -> bool) {
     let _ = IS_SHORT.set(is_short);
 }
 

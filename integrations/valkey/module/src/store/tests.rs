@@ -172,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn a_string_is_as_long_as_it_is(lens in prop::collection::vec(
+    fn a_string_reports_its_length(lens in prop::collection::vec(
         prop_oneof![0_usize..300, CHUNK - 3..CHUNK + 3, 65_530_usize..65_540], 1..6)) {
         removal::this_is_the_main_thread();
         let generation = generation();
@@ -345,9 +345,9 @@ fn databases_swap_flush_and_load_aside() {
     assert_eq!(databases.place(1, false).unwrap().0.serial(), loaded.serial());
 
     databases.begin_aside();
-    let (given_up, _) = databases.place(1, true).unwrap();
+    let (abandoned, _) = databases.place(1, true).unwrap();
     databases.end_aside(false);
-    assert!(given_up.is_closed() && !loaded.is_closed());
+    assert!(abandoned.is_closed() && !loaded.is_closed());
 
     databases.renew();
     let (newer, _) = databases.place(1, false).unwrap();

@@ -89,11 +89,11 @@ fn in_hash(found: &serde_json::Value, key: &str) -> f64 {
 }
 
 fn assert_shows(found: &serde_json::Value, options: &Options, codec: usize, share: usize) -> Point {
-    assert_shows_beside(found, options, options, codec, share)
+    assert_shows_compared_with(found, options, options, codec, share)
 }
 
 /// The same, if raw pages have their own options.
-fn assert_shows_beside(
+fn assert_shows_compared_with(
     found: &serde_json::Value,
     options: &Options,
     raw: &Options,
@@ -310,7 +310,7 @@ fn another_page_size_takes_the_figures_measured_with_it() {
         replacement: Replacement::Ideal,
         ..input
     };
-    assert_shows_beside(&found, &options, &raw.options().unwrap(), 1, 90);
+    assert_shows_compared_with(&found, &options, &raw.options().unwrap(), 1, 90);
 }
 
 /// Blocks longer than an access, and accesses longer than a block, at the command's own figures for them.

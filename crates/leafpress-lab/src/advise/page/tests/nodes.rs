@@ -69,10 +69,10 @@ fn compare(input: &PageInput, access: &Access, cases: usize) {
         Access::Trace(_) => vec![input.page_bytes],
     };
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
-    let given = input.options().unwrap();
+    let base_options = input.options().unwrap();
     let mut options: Vec<(Options, usize, f64)> = Vec::new();
     for _ in 0..cases {
-        let mut options_of = given.clone();
+        let mut options_of = base_options.clone();
         options_of.access = access.clone();
         let any = |rng: &mut Xoshiro256PlusPlus| lengths[(rng.next_u64() % lengths.len() as u64) as usize];
         options_of.page_bytes = any(&mut rng);
@@ -85,19 +85,23 @@ fn compare(input: &PageInput, access: &Access, cases: usize) {
         .unwrap()
         .codecs;
         let times = |rng: &mut Xoshiro256PlusPlus, decades: f64| 10_f64.powf((unit(rng) * 2.0 - 1.0) * decades);
-        options_of.memory_bytes = ((given.memory_bytes as f64 * times(&mut rng, 1.0)) as u64).max(65536);
+        options_of.memory_bytes = ((base_options.memory_bytes as f64 * times(&mut rng, 1.0)) as u64).max(65536);
         if let Access::Law(_) = access {
-            options_of.data_bytes = (given.data_bytes as f64 * times(&mut rng, 1.0)) as u64;
+            options_of.data_bytes = (base_options.data_bytes as f64 * times(&mut rng, 1.0)) as u64;
         }
         options_of.replacement = if rng.next_u64() % 4 == 0 {
             Replacement::Ideal
         } else {
-            given.replacement
+            base_options.replacement
         };
         let share = [0.0, unit(&mut rng)][usize::from(rng.next_u64() % 8 > 0)];
-        options.push((options_of, (rng.next_u64() % given.codecs.len() as u64) as usize, share));
+        options.push((
+            options_of,
+            (rng.next_u64() % base_options.codecs.len() as u64) as usize,
+            share,
+        ));
     }
-    let asked = options.iter().map(|(options, codec, share)| {
+    let queries = options.iter().map(|(options, codec, share)| {
         let codec = &options.codecs[*codec];
         json!({
             "access": access.name(), "replacement": options.replacement, "memoryBytes": options.memory_bytes,
@@ -107,7 +111,7 @@ fn compare(input: &PageInput, access: &Access, cases: usize) {
             "backgroundPct": options.background_pct, "workers": options.workers,
         })
     });
-    let Some(found) = read(&page_of(input), &asked.collect::<Vec<_>>()) else {
+    let Some(found) = read(&page_of(input), &queries.collect::<Vec<_>>()) else {
         return;
     };
     assert_eq!(found.len(), options.len());
@@ -193,7 +197,7 @@ fn the_page_recommends_no_share_that_the_command_does_not() {
     assert_eq!(outcome.codecs[0].best.share, MAX_COMPRESSED);
     let page = page_of(&input);
     let codec = &options.codecs[0];
-    let asked = json!({
+    let queries = json!({
         "access": options.access.name(), "replacement": options.replacement, "memoryBytes": options.memory_bytes,
         "dataBytes": options.data_bytes(), "pageBytes": options.page_bytes, "accessBytes": options.access_bytes(), "share": 0.5,
         "codecs": [{ "ratio": codec.ratio, "compressUs": codec.compress_us, "decompressUs": codec.decompress_us }],
@@ -201,7 +205,7 @@ fn the_page_recommends_no_share_that_the_command_does_not() {
         "backgroundPct": options.background_pct, "workers": options.workers,
         "mostCompressed": embedded(&page)["most_compressed"],
     });
-    let Some(found) = read(&page, &[asked]) else { return };
+    let Some(found) = read(&page, &[queries]) else { return };
     assert_eq!(found[0]["best"], MAX_COMPRESSED);
 }
 

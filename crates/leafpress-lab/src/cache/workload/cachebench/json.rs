@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_taken_once_and_the_rest_is_told() {
+    fn takes_fields_once_and_reports_the_rest() {
         let value = serde_json::json!({"a": 1, "b": [1, 2.5], "c": true, "d": "x", "e": null, "f": 0, "g": 2.5});
         let mut fields = Fields::of(value, "a.json".as_ref(), "test").unwrap();
         assert_eq!(fields.whole("a", 9).unwrap(), Some(1));

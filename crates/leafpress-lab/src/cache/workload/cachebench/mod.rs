@@ -183,11 +183,11 @@ impl CacheBench {
         } else {
             "misses are not inserted".into()
         });
-        let asked = |operation: Operation| {
+        let is_requested = |operation: Operation| {
             let at = RATIOS.iter().position(|(_, known, _)| *known == operation);
             at.is_some_and(|at| config.pools.iter().any(|drawn| drawn.ratios[at] > 0.0))
         };
-        if asked(Operation::AddChained) {
+        if is_requested(Operation::AddChained) {
             lines.push("chained items are not supported: an addition overwrites the key".into());
         }
         if self.pools.iter().any(|pool| pool.key_sizes.least < LETTERS) {

@@ -10,7 +10,7 @@ fn small() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/cache/workload/cachebench/small/config.json")
 }
 
-/// A file of one pool that says what must be said, with some fields set anew.
+/// A file of one pool with the required fields, some of them changed.
 fn file(changes: &[(&str, Value)]) -> (tempfile::TempDir, PathBuf) {
     let mut test = json!({
         "numKeys": 1000, "numOps": 10, "numThreads": 2, "enableLookaside": true, "getRatio": 1.0,
@@ -36,7 +36,7 @@ fn load(path: &Path, scale: f64) -> Result<CacheBench, String> {
 }
 
 #[test]
-fn a_file_says_what_the_command_line_does_not() {
+fn a_cachebench_file_sets_defaults() {
     let defaults = cachebench_defaults(&small(), 0.1).unwrap();
     assert_eq!(
         defaults,
@@ -63,7 +63,7 @@ fn a_file_says_what_the_command_line_does_not() {
 }
 
 #[test]
-fn what_has_no_meaning_here_is_told() {
+fn reports_unsupported_fields() {
     let cachebench = load(&small(), 0.1).unwrap();
     assert_eq!(
         cachebench.unused,
@@ -76,7 +76,7 @@ fn what_has_no_meaning_here_is_told() {
             "cache_config.poolSizes",
         ]
     );
-    let said = cachebench.description.join("\n");
+    let description_text = cachebench.description.join("\n");
     for part in [
         // A quarter of 400,000, and the thousand objects of the other pool.
         "10,100 keys in 2 pools, all of them in one cache, 0.1 times 101,000",
@@ -85,7 +85,7 @@ fn what_has_no_meaning_here_is_told() {
         "overwrites the key",
         "at least 8 bytes",
     ] {
-        assert!(said.contains(part), "no `{part}` in\n{said}");
+        assert!(description_text.contains(part), "no `{part}` in\n{description_text}");
     }
 }
 

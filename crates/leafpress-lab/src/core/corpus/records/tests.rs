@@ -15,7 +15,7 @@ fn pairs(format: &str, text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-fn told(format: &str, text: &str) -> String {
+fn refusal(format: &str, text: &str) -> String {
     read(format, text).unwrap_err().to_string()
 }
 
@@ -61,7 +61,7 @@ fn rows_have_their_columns_fields_as_keys() {
 
 /// The rest of the file would be in the last row.
 #[test]
-fn a_quote_that_is_not_closed_is_told_with_its_line() {
+fn reports_an_unterminated_quote_with_its_line() {
     for (text, line) in [
         ("id,txt\n1,\"never closed\n2,text\n3,text\n", 2),
         ("id,txt\n1,one\n2,two\n3,\"", 4),
@@ -73,10 +73,10 @@ fn a_quote_that_is_not_closed_is_told_with_its_line() {
         match line {
             0 => drop(read("csv:id", text).unwrap()),
             _ => {
-                let told = told("csv:id", text);
+                let refusal = refusal("csv:id", text);
                 assert!(
-                    told.contains(&format!("line {line}: unterminated quoted field")),
-                    "{text:?}: {told}"
+                    refusal.contains(&format!("line {line}: unterminated quoted field")),
+                    "{text:?}: {refusal}"
                 );
             }
         }
@@ -84,7 +84,7 @@ fn a_quote_that_is_not_closed_is_told_with_its_line() {
 }
 
 #[test]
-fn a_byte_order_mark_is_no_part_of_a_record() {
+fn ignores_a_byte_order_mark_before_records() {
     for (format, text, pair) in [
         ("csv:id", "id,n\na,1\n", ("a", "a,1")),
         ("tsv", "a\t1\n", ("a", "1")),
@@ -150,7 +150,7 @@ fn keys_that_no_tree_takes_are_left_out_and_counted() {
 }
 
 #[test]
-fn what_is_malformed_is_told_with_its_line() {
+fn reports_malformed_records_with_their_line() {
     for (format, text, line, words) in [
         (
             "jsonl:/id",
@@ -177,24 +177,27 @@ fn what_is_malformed_is_told_with_its_line() {
         ("stanzas:Package", "Package: a\n: b\n", 2, "neither `Field: value`"),
         ("tsv", "a\tb\nc d\n", 2, "no tab"),
     ] {
-        let told = told(format, text);
-        assert!(told.starts_with(&format!("data dump: line {line}: ")), "{told}");
+        let refusal = refusal(format, text);
+        assert!(refusal.starts_with(&format!("data dump: line {line}: ")), "{refusal}");
         assert!(
-            told.contains(words) && told.ends_with(&format!("(--records {format})")),
-            "{told}"
+            refusal.contains(words) && refusal.ends_with(&format!("(--records {format})")),
+            "{refusal}"
         );
-        assert!(!told.contains('\n'), "{told}");
+        assert!(!refusal.contains('\n'), "{refusal}");
     }
     let parts = vec![b"a\tb\n".to_vec(), b"a\n".to_vec()];
-    let told = Records::from_parts("dump", parts, &RecordFormat::Tsv)
+    let refusal = Records::from_parts("dump", parts, &RecordFormat::Tsv)
         .unwrap_err()
         .to_string();
-    assert!(told.starts_with("data dump: file 2 of 2, line 1: no tab"), "{told}");
+    assert!(
+        refusal.starts_with("data dump: file 2 of 2, line 1: no tab"),
+        "{refusal}"
+    );
 }
 
 #[test]
 fn a_dump_without_a_record_is_an_error() {
-    assert_eq!(told("tsv", ""), "data dump: it is empty");
+    assert_eq!(refusal("tsv", ""), "data dump: it is empty");
     for (format, text, words) in [
         ("tsv", "\n\n", "it contains no record with a key (--records tsv)"),
         ("jsonl:/id", "{}\n", "no record with a key (skipped: 1 without a key)"),
@@ -202,17 +205,20 @@ fn a_dump_without_a_record_is_an_error() {
         ("csv:id", "\n", "no record with a key"),
         ("stanzas:A", "# nothing\n", "no record with a key"),
     ] {
-        let told = told(format, text);
-        assert!(told.contains(words), "{told}");
+        let refusal = refusal(format, text);
+        assert!(refusal.contains(words), "{refusal}");
     }
-    let told = Records::load(&Source::Synthetic(0.5), &RecordFormat::Tsv)
+    let refusal = Records::load(&Source::Synthetic(0.5), &RecordFormat::Tsv)
         .unwrap_err()
         .to_string();
-    assert!(told.starts_with("records: synthetic:0.5 has no records"), "{told}");
+    assert!(
+        refusal.starts_with("records: synthetic:0.5 has no records"),
+        "{refusal}"
+    );
 }
 
 #[test]
-fn formats_round_trip_and_wrong_ones_are_told() {
+fn formats_round_trip_and_wrong_ones_are_reported() {
     for name in [
         "jsonl:/id",
         "jsonl:/a~1b/0",
@@ -237,10 +243,10 @@ fn formats_round_trip_and_wrong_ones_are_told() {
         "stanzas:a b",
         "tsv:1",
     ] {
-        let told = name.parse::<RecordFormat>().unwrap_err().to_string();
+        let refusal = name.parse::<RecordFormat>().unwrap_err().to_string();
         assert!(
-            told.starts_with("records: ") && told.contains(&format!("`{name}`")),
-            "{told}"
+            refusal.starts_with("records: ") && refusal.contains(&format!("`{name}`")),
+            "{refusal}"
         );
     }
 }

@@ -57,7 +57,7 @@ fn a_full_queue_drops() {
 }
 
 #[test]
-fn nothing_is_followed_while_there_is_no_credit() {
+fn follows_nothing_without_credit() {
     let adaptive = adaptive(8 << 20);
     assert!(adaptive.follows(1));
     let at = |process: u64, thread: u64| Spent {

@@ -103,7 +103,7 @@ impl Opening<'_> {
     }
 
     /// Opens a tier with crash recovery, by side files next to `path`.
-    pub(in crate::cache::disk) fn open_beside(&self, path: &Path) -> Result<Opened, Failure> {
+    pub(in crate::cache::disk) fn open_with_side_files(&self, path: &Path) -> Result<Opened, Failure> {
         let boot = boot_id().map_err(|error| at_path(path, "read the boot id", error))?;
         self.open_in(boot, path)
     }

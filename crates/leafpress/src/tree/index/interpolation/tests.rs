@@ -37,7 +37,7 @@ fn taking(bytes: usize) -> Leaves {
 }
 
 #[test]
-fn there_is_no_table_without_buckets() {
+fn without_buckets_there_is_no_table() {
     let memory = NodeHeap::new(Flush::InBatches);
     for (first, last) in [(b"a", b"b"), (b"a", b"a")] {
         let mut bounds = Bounds::new(first, last).unwrap();

@@ -227,10 +227,10 @@ fn sample(parents: &[Parent<'_>], guard: &Guard<'_>) -> Result<Leaves, OutOfMemo
         Node::Inner(_) => None,
     });
     let leaves: Vec<Leaf> = collected(leaves)?;
-    let asked = leaves.iter().map(|leaf| leaf.header().node.asked());
+    let requested_bytes = leaves.iter().map(|leaf| leaf.header().node.requested_bytes());
     let one = leaves[leaves.len() / 2];
     Ok(Leaves {
-        bytes: asked.sum::<usize>() * ONE_IN,
+        bytes: requested_bytes.sum::<usize>() * ONE_IN,
         near: one.as_ptr(),
         hint: one.hint(),
         records: one.count() as u16,

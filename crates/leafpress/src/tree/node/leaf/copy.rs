@@ -26,7 +26,7 @@ impl<'g> Leaf<'g> {
         // SAFETY: the caller guarantees that `memory` outlives the copy. Between its header and its marks a leaf never
         // changes, and the copy has the same size.
         unsafe {
-            let node = memory.allocate(header.node.asked(), Kind::Leaf)?;
+            let node = memory.allocate(header.node.requested_bytes(), Kind::Leaf)?;
             let copy = node.cast::<LeafHeader>().as_ptr();
             (&raw mut (*copy).landing).write(AtomicPtr::new(std::ptr::null_mut()));
             (&raw mut (*copy).landed).write(AtomicU64::new(0));
@@ -47,8 +47,11 @@ impl<'g> Leaf<'g> {
                 self.node().add(size_of::<LeafHeader>()),
                 node.add(size_of::<LeafHeader>()),
             );
-            to.copy_from_nonoverlapping(from, header.node.asked() - size_of::<LeafHeader>() - marks.len());
-            let end = node.add(header.node.asked() - marks.len());
+            to.copy_from_nonoverlapping(
+                from,
+                header.node.requested_bytes() - size_of::<LeafHeader>() - marks.len(),
+            );
+            let end = node.add(header.node.requested_bytes() - marks.len());
             for (slot, mark) in marks.iter().enumerate() {
                 end.add(slot).write(mark.load(Ordering::Relaxed));
             }

@@ -64,11 +64,11 @@ impl<'g> Leaf<'g> {
         Self::likely_lines(step, prefetch);
     }
 
-    /// Calls `ask` with an address in each of the lines that a read most likely needs of the leaf that a step leads to:
+    /// Calls `add` with an address in each of the lines that a read most likely needs of the leaf that a step leads to:
     /// those of its directory, and around the predicted block.
     #[inline(always)]
-    fn likely_lines(step: &DescentStep, mut ask: impl FnMut(*const u8)) {
-        let mut at = |offset: usize| ask(step.address().wrapping_add(offset));
+    fn likely_lines(step: &DescentStep, mut add: impl FnMut(*const u8)) {
+        let mut at = |offset: usize| add(step.address().wrapping_add(offset));
         let lines = (step.hint & LENGTH) as usize;
         let data = (step.hint >> DATA_BIT) as usize * DATA_UNIT_BYTES;
         let Some(share) = step.share.filter(|_| data > 0) else {
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "too many keys")]
-    fn what_a_read_needs_of_a_leaf_is_asked_for_and_not_much_more() {
+    fn prefetches_what_a_read_needs_of_a_leaf_and_little_more() {
         const KEYS: u64 = 60_000;
         let mut rng = fastrand::Rng::with_seed(1);
         let tree = Tree::builder().codec("lz4".parse().unwrap()).shards(1).build().unwrap();
@@ -154,7 +154,7 @@ mod tests {
         }
         tree.settle().unwrap();
         let guard = tree.core.memory.enter().unwrap();
-        let (mut reads, mut directory, mut block, mut asked) = (0, 0, 0, 0);
+        let (mut reads, mut directory, mut block, mut requested) = (0, 0, 0, 0);
         for key in (0..KEYS).step_by(7).map(u64::to_be_bytes) {
             let step = tree.core.shard(&key).descend_to_read(&key, &guard);
             let mut lines = BTreeSet::new();
@@ -172,22 +172,22 @@ mod tests {
             let bases = shape.keys.bytes(leaf.count()) - packed::bytes_for(leaf.count(), shape.keys.key_bits);
             let built = leaf.block(&sections, place.frame);
             let start = built.as_ptr().addr() - step.address().addr();
-            let are_asked = |offsets: &[usize]| {
+            let are_requested = |offsets: &[usize]| {
                 let line = |offset: &usize| (step.address().addr() + offset) / LINE_BYTES;
                 offsets.iter().map(line).all(|line| lines.contains(&line))
             };
             reads += 1;
-            asked += lines.len();
-            directory += usize::from(are_asked(&[
+            requested += lines.len();
+            directory += usize::from(are_requested(&[
                 READ_AT,
                 sections.offsets + size_of::<u16>() * place.frame,
                 sections.keys + bases + place.slot * bits / 8,
             ]));
-            block += usize::from(are_asked(&[start, start + built.len() - 1]));
+            block += usize::from(are_requested(&[start, start + built.len() - 1]));
         }
         assert!(reads * 7 >= KEYS as usize * 9 / 10, "{reads} of {KEYS} / 7");
         assert!(directory * 100 >= reads * 95, "{directory} of {reads}");
         assert!(block * 100 >= reads * 95, "{block} of {reads}");
-        assert!(asked <= reads * 13, "{asked} for {reads}");
+        assert!(requested <= reads * 13, "{requested} for {reads}");
     }
 }

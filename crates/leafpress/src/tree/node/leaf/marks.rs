@@ -20,7 +20,7 @@ impl<'g> Leaf<'g> {
         // SAFETY: a leaf with marks has one for each record, initialised, at the end of its allocation. They are only
         // accessed as atomics once the leaf is published.
         unsafe {
-            let end = self.node().add(self.header().node.asked());
+            let end = self.node().add(self.header().node.requested_bytes());
             std::slice::from_raw_parts(end.sub(count).cast().as_ptr(), count)
         }
     }

@@ -211,7 +211,7 @@ fn neighbours_that_are_alike_share_frames() {
 
 #[test]
 #[cfg_attr(miri, ignore = "codecs in C, which Miri does not run")]
-fn lengths_that_are_given_are_kept() {
+fn keeps_configured_lengths() {
     let tree = builder(LZ4, 512).frame_bytes(700).leaf_bytes(9000).build().unwrap();
     families(&tree);
     let stats = tree.stats();

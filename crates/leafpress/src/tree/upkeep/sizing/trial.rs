@@ -192,7 +192,7 @@ impl<'c, 'r> Trial<'c, 'r> {
             bytes += built
                 .leaves
                 .iter()
-                .map(|leaf| leaf.leaf().header().node.asked())
+                .map(|leaf| leaf.leaf().header().node.requested_bytes())
                 .sum::<usize>();
             let step = run.len().div_ceil(MAX_READS).max(1);
             reads += run.len().div_ceil(step);

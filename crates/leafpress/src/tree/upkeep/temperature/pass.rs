@@ -275,7 +275,7 @@ impl WritePath<'_> {
         // Not counted if the leaf was split.
         if wanted == Temperature::Cold && new.header().live_user_bytes.load(Ordering::Relaxed) == user_bytes {
             passes.cooled_user_bytes += user_bytes;
-            passes.cooled_held_bytes += new.header().node.asked() as u64;
+            passes.cooled_held_bytes += new.header().node.requested_bytes() as u64;
         }
         Ok(())
     }

@@ -97,7 +97,7 @@ pub unsafe extern "C" fn leafpress_compressor_with_dictionary(
         // SAFETY: `compressor` came from this module, and is not freed before this function returns; `bytes` is
         // readable during this call.
         let (compressor, bytes) = unsafe { (&*compressor, bytes.bytes()) };
-        boxed(Some(compressor.with_given(bytes)))
+        boxed(Some(compressor.with_dictionary_bytes(bytes)))
     })
 }
 

@@ -1,4 +1,4 @@
-//! Weighs a small index in its own process: see [`weigh`](crate::harness::weigh).
+//! Weighs a small index in its own process: see [`weigh`](crate::harness::resident_memory).
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -8,7 +8,7 @@ use super::values::Values;
 use super::{Builtin, Input, Options, Outcome};
 use crate::core::LabError;
 use crate::harness::child::{Job, Launcher};
-use crate::harness::weigh::{Weight, is_little, prepare, weigh};
+use crate::harness::resident_memory::{Weight, is_little, prepare, weigh};
 
 impl Weight {
     /// Weighs the index of `options`, if it is so small that `outcome`, the run's own measurement, is imprecise,
@@ -32,7 +32,7 @@ impl Weight {
             name: super::WEIGH,
             request: options,
         };
-        Some(Self::ask(launcher, &job, None, load.held_bytes, log, cancel))
+        Some(Self::weigh_in_child(launcher, &job, None, load.held_bytes, log, cancel))
     }
 
     /// Puts it in the place of what a run measured.

@@ -22,13 +22,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_much_other_work_is_told() {
+    fn reports_other_work_only_if_it_is_much() {
         assert_eq!(caution(None, "sizes"), None);
         assert_eq!(caution(Some(0.01), "sizes"), None);
-        let told = caution(Some(cores() as f64), "sizes").unwrap();
+        let message = caution(Some(cores() as f64), "sizes").unwrap();
         assert!(
-            told.contains("busy") && told.contains("; sizes are not affected"),
-            "{told}"
+            message.contains("busy") && message.contains("; sizes are not affected"),
+            "{message}"
         );
     }
 }

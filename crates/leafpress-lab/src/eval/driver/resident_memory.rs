@@ -8,20 +8,20 @@ use super::{Shared, ledger, load, tree};
 use crate::core::LabError;
 use crate::eval::dataset::Dataset;
 use crate::eval::matrix::RunSpec;
+use crate::harness::resident_memory::{self, Weight};
 use crate::harness::store::Store;
-use crate::harness::weigh::{self, Weight};
 
 /// Reads the run's data and weighs the tree that it loads.
 ///
 /// # Errors
 /// As [`run`](super::run).
 pub(crate) fn weigh(spec: &RunSpec, cancel: &AtomicBool) -> Result<Weight, LabError> {
-    weigh::prepare();
+    resident_memory::prepare();
     let data = Dataset::load(&spec.base, cancel)?;
     weigh_store(spec, &data, &|| tree(spec, &data), cancel)
 }
 
-/// Weighs a map of the caller's own, made by `make`, in a process that is [prepared](weigh::prepare).
+/// Weighs a map of the caller's own, made by `make`, in a process that is [prepared](resident_memory::prepare).
 ///
 /// # Errors
 /// As [`run_store`](super::run_store).
@@ -32,7 +32,7 @@ pub(crate) fn weigh_store(
     cancel: &AtomicBool,
 ) -> Result<Weight, LabError> {
     let ledger = ledger(spec, data);
-    weigh::weigh::<dyn Store>(&Nothing, make, |store| {
+    resident_memory::weigh::<dyn Store>(&Nothing, make, |store| {
         let shared = Shared::new(spec, data, &ledger, store, cancel);
         load::load(&shared, &mut |_, _| {})?;
         store

@@ -130,5 +130,5 @@ impl Map {
 }
 
 #[cfg(test)]
-#[path = "places_tests.rs"]
+#[path = "request_order_tests.rs"]
 mod tests;

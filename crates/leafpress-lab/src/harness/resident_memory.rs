@@ -86,7 +86,7 @@ pub struct Weight {
 impl Weight {
     /// Runs `job` in its own process, which loads the map and returns its weight; that process's output goes to `log`.
     /// If it fails, the resident memory is unknown, and `held_bytes` is the run's own.
-    pub(crate) fn ask<Q: Serialize>(
+    pub(crate) fn weigh_in_child<Q: Serialize>(
         launcher: &Launcher,
         job: &Job<&str, Q>,
         preload: Option<&Path>,

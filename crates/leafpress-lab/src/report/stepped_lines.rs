@@ -49,14 +49,14 @@ pub(crate) fn ladder(spec: &Ladder<'_>) -> Result<Option<String>, LabError> {
             brief(figure)
         }
     };
-    let told = words::lines(
+    let alt_text = words::lines(
         &format!("{} by {}", spec.unit, spec.description),
         spec.lines.iter().map(|(_, figures, _)| {
             let steps = spec.steps.iter().zip(figures);
             steps.filter_map(|(step, of)| Some((step.clone(), figure((*of)?))))
         }),
     );
-    let svg = draw(spec.name, (530, 340), &told, |root, _| {
+    let svg = draw(spec.name, (530, 340), &alt_text, |root, _| {
         let mut builder = framed(root, 66, 50);
         // The two axes have different types, so this is written out twice by a macro and not by a function.
         macro_rules! paint {
