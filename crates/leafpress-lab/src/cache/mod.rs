@@ -5,6 +5,8 @@
 //! process grows by no more (`knob`). Then threads get keys by a distribution, a trace or a CacheBench file, insert
 //! missed keys, and compare every value that they find with what its key must have (`checks`).
 
+#[cfg(feature = "plan")]
+mod capacity;
 mod charts;
 mod checks;
 pub(crate) mod document;
@@ -25,6 +27,8 @@ pub(crate) mod workload;
 #[cfg(test)]
 pub(crate) mod fixtures;
 
+#[cfg(feature = "plan")]
+pub(crate) use capacity::{curves_of, held_of};
 pub use document::{document, line};
 pub use engines::{AddedEngine, Engine, EngineSpec, Envelope, Peer, Settings, Standing, add_engines, conformance};
 pub(crate) use job::{fill, measure};
