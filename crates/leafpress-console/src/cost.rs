@@ -8,7 +8,7 @@ use leafpress_lab::model::tco::Prices;
 #[derive(Debug, Args)]
 pub struct CostArgs {
     /// Report the value of saved cores and memory
-    #[arg(long, help_heading = "Cost")]
+    #[arg(long, help_heading = "Cost", group = "priced")]
     tco: bool,
     /// Compute's percentage of the total cost [default: 20.8, between the 19.1 and 22.4 that Intel's white paper
     /// implies]
@@ -43,7 +43,7 @@ pub struct CostArgs {
         long,
         value_name = "COST",
         help_heading = "Cost",
-        requires = "tco",
+        requires = "priced",
         allow_negative_numbers = true
     )]
     core_cost: Option<f64>,
@@ -61,13 +61,25 @@ pub struct CostArgs {
         long,
         value_name = "COST",
         help_heading = "Cost",
-        requires = "tco",
+        requires = "priced",
         allow_negative_numbers = true
     )]
     memory_gib_cost: Option<f64>,
 }
 
+// Prices of cores and memory require `--tco`, or an option that a command puts into the group `priced`: one whose report
+// has cost anyway.
 impl CostArgs {
+    /// The cost of a GiB of memory, if it is given.
+    pub fn memory_gib_cost(&self) -> Option<f64> {
+        self.memory_gib_cost
+    }
+
+    /// The cost of a core, if it is given.
+    pub fn core_cost(&self) -> Option<f64> {
+        self.core_cost
+    }
+
     /// The prices, if cost is requested.
     ///
     /// # Errors

@@ -25,6 +25,8 @@ pub mod model;
 pub mod papers;
 #[cfg(feature = "peers")]
 pub mod peers;
+#[cfg(feature = "plan")]
+pub mod plan;
 #[cfg(feature = "pool")]
 pub mod pool;
 pub mod report;

@@ -13,6 +13,7 @@ use leafpress_lab::model::{Access, Junk, Trace, TraceOptions};
 use leafpress_lab::{Bytes, LabError, ParseBytesError, pool, suite};
 
 use super::keyspace::KeyspaceArgs;
+use super::plan::PlanArgs;
 use super::records::RecordsArgs;
 use leafpress_console::cost::CostArgs;
 
@@ -90,7 +91,7 @@ pub struct AdviseArgs {
         value_name = "DISTRIBUTION",
         help_heading = "Access",
         help = "Access distribution of pages: uniform, X,Y or hotset:X:Y (the hot X% get Y% of the accesses), zipfian[:THETA], self-similar[:H], \
-                or trace:FILE with one page number per line [default: 20,80]"
+                or trace:FILE with one page number per line; with --total of records [default: 20,80; zipfian:0.99 with --total]"
     )]
     access: Option<OsString>,
     /// Format of a page trace: text (one decimal number per line) or u64le (8 bytes per number, little-endian)
@@ -124,7 +125,7 @@ pub struct AdviseArgs {
 
     /// Use a sample of 8M and short measurements
     #[arg(long, help_heading = "How")]
-    quick: bool,
+    pub(super) quick: bool,
     /// Run the page pool at a smaller scale and compare the prediction with the measurement; with these codecs, or the
     /// best one
     #[arg(long, value_name = "CODECS", help_heading = "How", num_args = 0..=1, require_equals = true, default_missing_value = "")]
@@ -154,6 +155,9 @@ pub struct AdviseArgs {
     pub(super) records: RecordsArgs,
 
     #[command(flatten)]
+    pub(super) plan: PlanArgs,
+
+    #[command(flatten)]
     pub(super) keyspace: KeyspaceArgs,
 
     #[command(flatten)]
@@ -174,10 +178,21 @@ Sizes: 15GiB and 15G are 15 x 2^30 bytes, 15GB is 15 x 10^9. docs/commands/advis
   leafpress advise dump.zip --device-us 90 --memory 64GiB --data-bytes 2TB --distribution zipfian:0.99 --codecs lz4,zstd:1 --page-bytes 16K
   leafpress advise /data/tables --device /mnt/ssd --memory 15GB --data-bytes 200GB --verify --out result
   leafpress advise --trace requests.csv.zst --memory 4GB /data/values
+  leafpress advise sessions.jsonl --records jsonl:/id --total 40G --memory 16G --ops 50K/s
   leafpress advise --redis redis://reader@cache.example:6379 --tco --out result
   leafpress advise /data/tables --device /mnt/ssd --quick --tco --total-cost 1000000 --memory-gib-cost 40";
 
 impl AdviseArgs {
+    /// The distribution, if one is given.
+    pub(super) fn distribution(&self) -> Option<&OsStr> {
+        self.access.as_deref()
+    }
+
+    /// The latency of a read, if it is given.
+    pub(super) fn device_us(&self) -> Option<f64> {
+        self.device_us
+    }
+
     fn trace_of_pages(&self) -> Option<&OsStr> {
         behind(self.access.as_deref()?, "trace:")
     }

@@ -1,8 +1,10 @@
-//! `leafpress advise`: runs the suite, the device probe and the model, and prints a recommendation with its reasons. Of
-//! a trace of records (`records`) and of a running server (`keyspace`) it asks other parts of the laboratory.
+//! `leafpress advise`: runs the suite, the device probe and the model, and prints a recommendation with its reasons.
+//! For a trace of records (`records`), for a number of bytes of records (`plan`) and for a running server (`keyspace`)
+//! it uses other parts of the laboratory.
 
 mod args;
 mod keyspace;
+mod plan;
 mod records;
 
 use std::sync::Arc;
@@ -22,6 +24,10 @@ pub fn run(args: &AdviseArgs) -> Result<(), Failure> {
     if args.keyspace.redis.is_none() {
         args.keyspace.refuse_without_server().map_err(|e| failure(&e))?;
     }
+    if let Some(total) = args.plan.total {
+        return plan::run(args, total);
+    }
+    args.plan.refuse_without_total().map_err(|e| failure(&e))?;
     if let Some(trace) = &args.records.trace {
         return records::run(args, trace);
     }

@@ -21,8 +21,8 @@ pub struct RecordsArgs {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["data", "access_bytes", "block_bytes", "page_bytes", "codecs", "sample_bytes", "device", "device_us",
-                              "device_json", "fio_json", "access", "skip_junk", "workers", "hit_us", "background_pct", "quick", "verify", "tco"]
+        conflicts_with_all = ["data", "access_bytes", "block_bytes", "page_bytes", "codecs", "device", "device_json", "fio_json",
+                              "skip_junk", "workers", "hit_us", "background_pct", "verify", "tco"]
     )]
     pub trace: Option<PathBuf>,
     /// Use the sample's own records as values: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv
@@ -41,7 +41,24 @@ pub fn run(args: &AdviseArgs, trace: &std::path::Path) -> Result<(), Failure> {
     cache::run_comparison(&options, crate::COMMAND, &out)
 }
 
+/// Refuses options that go with a trace only in a plan.
+fn refuse_what_a_plan_takes(args: &AdviseArgs) -> Result<(), Failure> {
+    let given = [
+        ("sample-bytes", args.sample_bytes.is_some()),
+        ("device-us", args.device_us().is_some()),
+        ("distribution", args.distribution().is_some()),
+        ("quick", args.quick),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(Failure::bad_input(format!(
+            "--{option}: cannot be used with --trace without --total"
+        ))),
+        None => Ok(()),
+    }
+}
+
 fn options(args: &AdviseArgs, trace: &std::path::Path) -> Result<Options, Failure> {
+    refuse_what_a_plan_takes(args)?;
     let records = args.records.records.as_deref();
     let records = records
         .map(|word| cache::parse::<RecordFormat>("records", word))
@@ -100,18 +117,16 @@ mod tests {
 
     #[test]
     fn rejects_page_options_together_with_a_trace() {
-        for more in [
-            "--device /mnt",
-            "--distribution 20,80",
-            "--page-bytes 4K",
-            "--verify",
-            "--data 1G",
-        ] {
+        for more in ["--device /mnt", "--page-bytes 4K", "--verify", "--data 1G"] {
             let error = parsed(&format!("--trace t.lis {more}")).unwrap_err().to_string();
             assert!(
                 error.contains("--trace") && error.contains("cannot be used with"),
                 "{error}"
             );
+        }
+        for more in ["--distribution 20,80", "--device-us 5", "--quick", "--sample-bytes 8M"] {
+            let args = parsed(&format!("--trace t.lis {more}")).unwrap();
+            assert!(options(&args, "t.lis".as_ref()).is_err(), "{more}");
         }
         let two = parsed("a b --trace t.lis").unwrap();
         assert!(options(&two, "t.lis".as_ref()).is_err());

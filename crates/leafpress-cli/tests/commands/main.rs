@@ -17,6 +17,7 @@ mod messages;
 mod model;
 mod narrow;
 mod paths;
+mod plan;
 mod pool;
 mod records;
 mod suite;

@@ -19,7 +19,11 @@ use serde::{Deserialize, Serialize};
 pub(super) use chart::add;
 pub use curves::{Curve, HitCurves, HitRatios, SizePoint};
 pub(super) use pass::run;
+#[cfg(feature = "plan")]
+pub(super) use pass::run_of_all_sizes;
 pub use record_footprint::Held;
+#[cfg(feature = "plan")]
+pub(in crate::cache) use record_footprint::measure as measure_record_footprint;
 pub(super) use table::{sentences, tsv};
 
 use crate::core::words::between;

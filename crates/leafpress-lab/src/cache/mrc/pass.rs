@@ -27,11 +27,25 @@ const DRAWN: (u64, u64) = (1_000_000, 1 << 27);
 /// Estimated share of the time for filling a cache.
 const FILLING: f64 = 0.4;
 
-/// Measures the memory of records, and makes one pass over the requests.
+/// Measures the memory of records, and makes one pass over the requests: curves of the sizes that our cache can have.
 ///
 /// # Errors
 /// Errors of our cache, [`LabError::Cancelled`].
 pub(in super::super) fn run(
+    workload: &Workload,
+    options: &Options,
+    mrc: &MrcOptions,
+    cancel: &AtomicBool,
+    progress: &mut dyn FnMut(f64),
+) -> Result<HitCurves, LabError> {
+    run_of_all_sizes(workload, options, mrc, cancel, progress).map(of_caches_that_can_be_built)
+}
+
+/// As [`run`], with smaller sizes too: a trace may stand for more requests than it has.
+///
+/// # Errors
+/// As [`run`].
+pub(in super::super) fn run_of_all_sizes(
     workload: &Workload,
     options: &Options,
     mrc: &MrcOptions,
@@ -95,7 +109,7 @@ pub(in super::super) fn run(
             s3_fifo_compressed: s3_fifo_compressed[at],
         },
     });
-    let curves = HitCurves {
+    Ok(HitCurves {
         warmup_requests: warmup,
         requests: counted,
         sampled_keys: pass.shards.keys() as u64,
@@ -104,8 +118,7 @@ pub(in super::super) fn run(
         entry_bytes: mrc.entry_bytes,
         held,
         points: points.collect(),
-    };
-    Ok(of_caches_that_can_be_built(curves))
+    })
 }
 
 /// The curves without sizes that our cache does not support; for compressed records, an empty cache's memory is

@@ -54,7 +54,7 @@ impl Held {
 ///
 /// # Errors
 /// The cache's error; [`LabError::Option`] for `memory` when it keeps no record; [`LabError::Cancelled`].
-pub(super) fn measure(
+pub(in crate::cache) fn measure(
     workload: &Workload,
     engine: EngineSpec,
     memory_bytes: u64,

@@ -21,6 +21,9 @@ use super::{Copies, Corpus, Source, concatenate, source};
 use crate::core::keys::KeySet;
 use crate::core::{Bytes, LabError};
 
+/// Runs of neighbours in a sample.
+const RUNS: u64 = 64;
+
 /// Records of a dump, in the order of their keys: record i has key i of [`Records::keys`] and value i of
 /// [`Records::values`].
 #[derive(Debug, Clone)]
@@ -212,7 +215,25 @@ impl Records {
         if count >= all {
             return self;
         }
-        let ids = || (0..count).map(|place| (u128::from(place) * u128::from(all) / u128::from(count)) as u64);
+        self.only(|| (0..count).map(move |place| (u128::from(place) * u128::from(all) / u128::from(count)) as u64))
+    }
+
+    /// At most `count` of the records, in runs of neighbours that are evenly spread over the keys, so that what a record
+    /// has in common with its neighbours stays; all of them if there are fewer.
+    #[must_use]
+    pub fn take_runs(self, count: u64) -> Self {
+        let all = self.keys.len();
+        if count >= all {
+            return self;
+        }
+        let runs = count.clamp(1, RUNS);
+        let length = count / runs;
+        let start = move |run: u64| (u128::from(run) * u128::from(all) / u128::from(runs)) as u64;
+        self.only(|| (0..runs).flat_map(move |run| start(run)..start(run) + length))
+    }
+
+    /// The records with these numbers, ascending.
+    fn only<I: Iterator<Item = u64>>(self, ids: impl Fn() -> I) -> Self {
         let keys = Arc::new(self.keys.only(ids()));
         // The only owner as yet; a second one would cost a copy.
         let values = Arc::try_unwrap(self.values).unwrap_or_else(|shared| shared.as_ref().clone());
