@@ -67,8 +67,8 @@ pub struct CostArgs {
     memory_gib_cost: Option<f64>,
 }
 
-// Prices of cores and memory require `--tco`, or an option that a command puts into the group `priced`: one whose report
-// has cost anyway.
+// Prices of cores and memory require `--tco`, or an option that a command puts into the group `priced`: one whose
+// report has cost anyway.
 impl CostArgs {
     /// The cost of a GiB of memory, if it is given.
     pub fn memory_gib_cost(&self) -> Option<f64> {

@@ -398,7 +398,7 @@ fn compare() -> Outcome<()> {
              later, {} restored, {} returned, decode {:.1} us, compress {:.1} us, miss {:.1} us, deciding {:.0} ms",
             each.options,
             s.bytes_held as f64 / 1048576.0,
-            s.capacity_bytes as f64 / 1048576.0,
+            s.budget_bytes as f64 / 1048576.0,
             s.entries,
             s.compressed_entries,
             s.ratio(),

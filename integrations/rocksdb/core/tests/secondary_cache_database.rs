@@ -112,7 +112,7 @@ fn values_are_right_under_writes_compactions_and_changes_of_capacity() {
                     let stats = statistics(name).stats;
                     // Buffers that other threads' calls have in hand go when those end.
                     let held = stats.bytes_held - stats.buffer_bytes;
-                    assert!(held <= stats.capacity_bytes.max(24 << 10), "{stats:?}");
+                    assert!(held <= stats.budget_bytes.max(24 << 10), "{stats:?}");
                     if step % 8 == 5 {
                         db.compact_range::<&[u8], &[u8]>(None, None);
                     }

@@ -93,7 +93,7 @@ pub fn secondary_cache_statistics_text() -> String {
 
 fn tickers(stats: &VictimStats) -> [(&'static str, u64); 34] {
     [
-        ("capacity.bytes", stats.capacity_bytes),
+        ("capacity.bytes", stats.budget_bytes),
         ("held.bytes", stats.bytes_held),
         ("entries", stats.entries),
         ("entries.compressed", stats.compressed_entries),

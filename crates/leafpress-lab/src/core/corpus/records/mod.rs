@@ -218,8 +218,8 @@ impl Records {
         self.only(|| (0..count).map(move |place| (u128::from(place) * u128::from(all) / u128::from(count)) as u64))
     }
 
-    /// At most `count` of the records, in runs of neighbours that are evenly spread over the keys, so that what a record
-    /// has in common with its neighbours stays; all of them if there are fewer.
+    /// At most `count` of the records, in runs of neighbours that are evenly spread over the keys, so that what a
+    /// record has in common with its neighbours stays; all of them if there are fewer.
     #[must_use]
     pub fn take_runs(self, count: u64) -> Self {
         let all = self.keys.len();
