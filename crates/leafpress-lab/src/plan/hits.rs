@@ -57,8 +57,7 @@ impl Hits {
         Ok(Self { points })
     }
 
-    /// Of a trace with this number of keys, whose records have this mean length. First requests for a record are
-    /// misses.
+    /// Of a trace with this number of keys and this mean length of its records. First requests for a record are misses.
     pub(super) fn of_trace(curves: &HitCurves, keys: u64, record_bytes: f64) -> Self {
         let all_bytes = keys as f64 * (record_bytes + curves.entry_bytes as f64);
         let shares = (0..=HALVINGS * STEPS).rev();

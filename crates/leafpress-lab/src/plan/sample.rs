@@ -84,7 +84,7 @@ pub(super) fn measure(
         ));
     }
     progress(0.1, "the sample in a tree");
-    let tree = filled(&records, 0..count, None, cancel)?;
+    let (tree, filled_us) = times::cpu_us(count, || filled(&records, 0..count, None, cancel))?;
     let stats = tree.stats();
     let law = match options.requests {
         Requests::Law(law) => law,
@@ -93,7 +93,8 @@ pub(super) fn measure(
     progress(0.3, "reads");
     let raw = times::of_raw(&records, law, cancel)?;
     let compressed = times::of_tree(&tree, &records, law, cancel)?;
-    let insert_us = times::of_insertions(&tree, &records)?;
+    // Both are upper bounds: the first includes training, the second forces what else happens in larger steps.
+    let insert_us = filled_us.min(times::of_insertions(&tree, &records)?);
     drop(tree);
     let mut ratios = Vec::new();
     for part in 0..PARTS {

@@ -84,6 +84,21 @@ pub(super) fn of_tree(
     })
 }
 
+/// Runs something for a number of records, and returns its result and the CPU time per record, in microseconds.
+///
+/// # Errors
+/// Its error.
+pub(super) fn cpu_us<T>(records: u64, work: impl FnOnce() -> Result<T, LabError>) -> Result<(T, f64), LabError> {
+    let before = resources::usage()?;
+    let start = Instant::now();
+    let result = work()?;
+    let cpu = resources::usage()?.since(&before, start.elapsed());
+    Ok((
+        result,
+        (cpu.user_seconds + cpu.system_seconds) * 1e6 / records.max(1) as f64,
+    ))
+}
+
 /// Measures the CPU time of an insertion into a tree that has the records, in microseconds. Its dictionary has been
 /// trained, and less than the part of the records is overwritten after which it trains another.
 ///
@@ -91,16 +106,14 @@ pub(super) fn of_tree(
 /// The tree's error.
 pub(super) fn of_insertions(tree: &Tree, records: &Records) -> Result<f64, LabError> {
     let count = records.keys.len();
-    let before = resources::usage()?;
-    let start = Instant::now();
-    let mut inserted = 0_u32;
-    for id in (0..count).step_by(OVERWRITTEN_ONE_IN) {
-        tree.insert(records.keys.get(id), records.values.get(id))?;
-        inserted += 1;
-    }
-    tree.settle()?;
-    let cpu = resources::usage()?.since(&before, start.elapsed());
-    Ok((cpu.user_seconds + cpu.system_seconds) * 1e6 / f64::from(inserted.max(1)))
+    let overwrite = || {
+        for id in (0..count).step_by(OVERWRITTEN_ONE_IN) {
+            tree.insert(records.keys.get(id), records.values.get(id))?;
+        }
+        Ok(tree.settle()?)
+    };
+    let (_, us) = cpu_us(count.div_ceil(OVERWRITTEN_ONE_IN as u64), overwrite)?;
+    Ok(us)
 }
 
 /// Measures single reads of keys that are drawn by the distribution.
