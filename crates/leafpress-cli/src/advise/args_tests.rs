@@ -44,7 +44,10 @@ fn unset_options_have_defaults() {
         (8192, None, 1)
     );
     assert!(!options.access_is_given && !options.quick && options.prices.is_none());
-    assert!(matches!(options.access, Access::Law(Distribution::HotSet { .. })));
+    assert!(matches!(
+        options.access,
+        Access::Distribution(Distribution::HotSet { .. })
+    ));
 }
 
 #[test]

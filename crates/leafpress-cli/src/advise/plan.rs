@@ -139,7 +139,9 @@ fn options(args: &AdviseArgs, total: Bytes) -> Result<Options, Failure> {
         (None, _) if args.trace_format.is_some() => {
             return Err(Failure::bad_input("--trace-format: requires --trace (the requests)"));
         }
-        (None, Some(law)) => Requests::Law(cache::parse("distribution", &law.to_string_lossy())?),
+        (None, Some(distribution)) => {
+            Requests::Distribution(cache::parse("distribution", &distribution.to_string_lossy())?)
+        }
         (None, None) => {
             options.assumed.push("distribution");
             options.requests

@@ -46,7 +46,7 @@ pub(super) fn of(
     }
     cautions.extend(busy(suite));
     cautions.extend(incompressible(recommendation, suite));
-    if question.blocks.len() > 1 && matches!(question.access, Access::Law(_)) {
+    if question.blocks.len() > 1 && matches!(question.access, Access::Distribution(_)) {
         cautions.push(format!(
             "Blocks larger than {} contain data that an access does not need: its neighbours are read, decoded and cached with it, \
              and are assumed no hotter than other data. If accesses have spatial locality, larger blocks do better than predicted.",

@@ -49,7 +49,7 @@ pub(super) fn of(advice: &Advice, verification: Option<&Verification>, command_l
         workers: question.workers,
         replacement: match question.access {
             Access::Trace(_) => Replacement::Lru,
-            Access::Law(_) => Replacement::Clock,
+            Access::Distribution(_) => Replacement::Clock,
         },
         promote_after_hits: question.promote_after_hits,
         overhead: Overhead::Pool,

@@ -9,7 +9,7 @@ use crate::model::tco::Prices;
 use crate::model::{Access, BreakEven, CodecCosts, MAX_COMPRESSED, WITHIN_ERROR};
 use crate::report::testing::assert_golden;
 
-const HOT_SET: Access = Access::Law(Distribution::HotSet {
+const HOT_SET: Access = Access::Distribution(Distribution::HotSet {
     keys_pct: 20.0,
     operations_pct: 80.0,
 });
@@ -223,13 +223,13 @@ fn longer_blocks_are_charged_with_what_an_access_does_not_want() {
     assert_eq!(recommended(&skewed).best.block_bytes, 8192);
     // With uniform access there is nothing to lose.
     let even = question(
-        Access::Law(Distribution::Uniform),
+        Access::Distribution(Distribution::Uniform),
         vec![block(8192, 110.0, &[LZ4]), block(65536, 110.0, &[long])],
     );
     assert_eq!(recommended(&even).best.block_bytes, 65536);
     // Except for their decoding and reading.
     let costly = question(
-        Access::Law(Distribution::Uniform),
+        Access::Distribution(Distribution::Uniform),
         vec![
             block(8192, 110.0, &[LZ4]),
             block(65536, 170.0, &[("lz4", 2.6, 72.0, 16.0)]),
@@ -374,7 +374,10 @@ fn a_read_never_waits_longer_than_a_longer_one() {
 #[test]
 fn the_latency_of_the_question_is_the_loads() {
     let with = |workers: u32| {
-        let mut question = question(Access::Law(Distribution::Uniform), vec![block(8192, 0.0, &[LZ4])]);
+        let mut question = question(
+            Access::Distribution(Distribution::Uniform),
+            vec![block(8192, 0.0, &[LZ4])],
+        );
         question.blocks[0].reads = probed(100.0, 1.25);
         question.workers = workers;
         recommended(&question).raw.device_us

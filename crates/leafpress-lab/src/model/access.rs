@@ -14,7 +14,7 @@ use crate::core::keys::Distribution;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Access {
     /// Independent accesses, by a distribution.
-    Law(Distribution),
+    Distribution(Distribution),
     /// As measured.
     Trace(Arc<Trace>),
 }
@@ -41,7 +41,7 @@ impl Access {
             )),
             // With all or none of the accesses on the hot set, some pages are never requested: they are not part of the
             // data.
-            Ok(law) => Ok(Self::Law(law)),
+            Ok(law) => Ok(Self::Distribution(law)),
             Err(_) => Err(refuse("unknown distribution".into())),
         }
     }
@@ -49,7 +49,7 @@ impl Access {
     /// The name used in reports.
     pub fn name(&self) -> String {
         match self {
-            Self::Law(law) => law.to_string(),
+            Self::Distribution(law) => law.to_string(),
             Self::Trace(trace) => format!("trace {}", trace.name),
         }
     }
@@ -57,7 +57,7 @@ impl Access {
     /// Pages by access frequency, the hottest first.
     pub(super) fn tiers(&self, pages: f64) -> Vec<Tier> {
         match self {
-            Self::Law(law) => tiers(*law, pages),
+            Self::Distribution(law) => tiers(*law, pages),
             Self::Trace(trace) => trace.tiers.clone(),
         }
     }
@@ -65,7 +65,7 @@ impl Access {
     /// The share of the accesses on the hottest `hottest` of `pages`.
     pub(super) fn mass(&self, pages: f64, hottest: f64) -> f64 {
         match self {
-            Self::Law(law) => mass_of_hottest(*law, pages, hottest / pages),
+            Self::Distribution(law) => mass_of_hottest(*law, pages, hottest / pages),
             Self::Trace(trace) => mass_of_tiers(&trace.tiers, hottest),
         }
     }
@@ -73,7 +73,7 @@ impl Access {
     /// The hit ratio of an LRU cache of `room` pages; `tiers` are those of [`Access::tiers`].
     pub(super) fn lru_hits(&self, tiers: &[Tier], room: f64) -> f64 {
         match self {
-            Self::Law(_) => lru_hit_ratio(tiers, room),
+            Self::Distribution(_) => lru_hit_ratio(tiers, room),
             Self::Trace(trace) => trace.curve.hit_ratio(room),
         }
     }

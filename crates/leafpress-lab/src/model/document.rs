@@ -91,7 +91,7 @@ fn hues(outcome: &Outcome) -> Vec<RGBColor> {
 /// Describes the options, in lines.
 fn head(options: &Options) -> String {
     let data = match &options.access {
-        Access::Law(_) => format!(
+        Access::Distribution(_) => format!(
             "{} of data in pages of {}",
             Bytes(options.data_bytes),
             Bytes(options.page_bytes)

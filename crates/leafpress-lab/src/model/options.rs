@@ -82,7 +82,7 @@ pub struct Options {
     )]
     pub codecs: Vec<CodecCosts>,
     /// Access distribution of pages.
-    #[arg(skip = Access::Law(Distribution::Uniform))]
+    #[arg(skip = Access::Distribution(Distribution::Uniform))]
     pub access: Access,
     /// Latency of a page read, at the expected load [default: 462.9, the thesis's SSD at queue depth 4; 110 with
     /// --as-published]
@@ -146,7 +146,7 @@ impl Options {
             page_bytes: 8 << 10,
             access_bytes: None,
             codecs: CodecCosts::of_thesis(),
-            access: Access::Law(Distribution::HotSet {
+            access: Access::Distribution(Distribution::HotSet {
                 keys_pct: 20.0,
                 operations_pct: 80.0,
             }),
@@ -169,7 +169,7 @@ impl Options {
     /// Bytes of the accessed data.
     pub fn data_bytes(&self) -> f64 {
         match &self.access {
-            Access::Law(_) => self.data_bytes as f64,
+            Access::Distribution(_) => self.data_bytes as f64,
             Access::Trace(trace) => trace.pages as f64 * self.page_bytes as f64,
         }
     }
@@ -225,7 +225,7 @@ impl Options {
         }
         self.validate_access()?;
         self.validate_costs()?;
-        if let Access::Law(law) = self.access {
+        if let Access::Distribution(law) = self.access {
             law.validate()?;
         }
         if !(1..=63).contains(&self.promote_after_hits) {

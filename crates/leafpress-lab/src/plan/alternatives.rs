@@ -126,7 +126,7 @@ pub(super) struct Question<'q> {
     pub(super) sampled: &'q Sampled,
     pub(super) hits: &'q Hits,
     /// Which records are requested, where pages of them can be modelled.
-    pub(super) law: Option<Distribution>,
+    pub(super) distribution: Option<Distribution>,
     /// The factor of the compressed bytes of records.
     pub(super) inflation: f64,
 }
@@ -137,8 +137,8 @@ impl<'q> Question<'q> {
             options,
             sampled,
             hits,
-            law: match options.requests {
-                Requests::Law(law) => Some(law),
+            distribution: match options.requests {
+                Requests::Distribution(distribution) => Some(distribution),
                 Requests::Trace { .. } => None,
             },
             inflation: 1.0,
@@ -275,7 +275,7 @@ impl<'q> Question<'q> {
             return None;
         }
         let pieces = (PAGE_BYTES as f64 / self.sampled.record_bytes).round().max(1.0) as u32;
-        let tiers = gathered(&tiers(self.law?, self.records()), pieces);
+        let tiers = gathered(&tiers(self.distribution?, self.records()), pieces);
         let clock = Clock::new(ModelOptions::new(crate::model::Method::Corrected).promote_after_hits);
         let memory = self.options.memory_bytes as f64;
         let pages: f64 = tiers.iter().map(|tier| tier.pages).sum();

@@ -237,7 +237,7 @@ pub(super) fn cautions(plan: &Plan) -> Vec<String> {
                 sampled.record_bytes
             ));
         }
-    } else if let (None, Requests::Law(_)) = (
+    } else if let (None, Requests::Distribution(_)) = (
         plan.alternatives.iter().find(|other| other.kind == Kind::PagePool),
         &options.requests,
     ) {

@@ -37,14 +37,14 @@ impl Hits {
     ///
     /// # Errors
     /// [`LabError::Cancelled`].
-    pub fn of_law(
-        law: Distribution,
+    pub fn of_distribution(
+        distribution: Distribution,
         records: f64,
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(f64),
     ) -> Result<Self, LabError> {
         let objects = (records.round() as u64).clamp(1, OBJECTS);
-        let mass = |object: u64| mass_of_hottest(law, records, object as f64 / objects as f64);
+        let mass = |object: u64| mass_of_hottest(distribution, records, object as f64 / objects as f64);
         let ends: Vec<f64> = (1..=objects).map(mass).collect();
         let steps = HALVINGS * STEPS;
         let mut points = Vec::new();

@@ -51,7 +51,7 @@ impl FromStr for Rate {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Requests {
     /// Independent requests by a distribution.
-    Law(Distribution),
+    Distribution(Distribution),
     /// As in a trace.
     Trace {
         /// The trace.
@@ -64,7 +64,7 @@ pub enum Requests {
 impl fmt::Display for Requests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Law(law) => law.fmt(f),
+            Self::Distribution(distribution) => distribution.fmt(f),
             Self::Trace { path, .. } => write!(f, "trace {}", path.display()),
         }
     }
@@ -143,7 +143,7 @@ impl Options {
             total_bytes,
             memory_bytes,
             ssd_bytes: None,
-            requests: Requests::Law(Distribution::Zipfian { theta: 0.99 }),
+            requests: Requests::Distribution(Distribution::Zipfian { theta: 0.99 }),
             ops: 10_000.0,
             writes: 0.0,
             need: 1.0,
@@ -181,7 +181,7 @@ impl Options {
             between(option, price, 0.0, 1e15)?;
         }
         match self.requests {
-            Requests::Law(Distribution::Latest { .. }) => Err(LabError::option(
+            Requests::Distribution(Distribution::Latest { .. }) => Err(LabError::option(
                 "distribution",
                 "latest has hot records that move: use zipfian, or a trace",
             )),

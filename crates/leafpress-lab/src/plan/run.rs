@@ -77,7 +77,7 @@ pub fn run(options: &Options, cancel: &AtomicBool, events: &mut dyn FnMut(Event)
     let mut step = |share, what| events(Event { share, what });
     // Before the sample is measured: a trace that cannot be used is said at once.
     let traced = match &options.requests {
-        Requests::Law(_) => None,
+        Requests::Distribution(_) => None,
         Requests::Trace { path, format } => Some(curves_of(
             &cache::Options {
                 engines: Vec::new(),
@@ -100,9 +100,11 @@ pub fn run(options: &Options, cancel: &AtomicBool, events: &mut dyn FnMut(Event)
     })?;
     let mut progress = |share: f64| step(OF_SAMPLE + (1.0 - OF_SAMPLE) * share, "hit ratios");
     let records = options.total_bytes as f64 / sampled.record_bytes;
-    let mut hits_of = |law, part: f64| Hits::of_law(law, records, cancel, &mut |done| progress(part + done / 2.0));
+    let mut hits_of = |distribution, part: f64| {
+        Hits::of_distribution(distribution, records, cancel, &mut |done| progress(part + done / 2.0))
+    };
     let hits = match (&options.requests, &traced) {
-        (Requests::Law(law), _) => hits_of(*law, 0.0)?,
+        (Requests::Distribution(distribution), _) => hits_of(*distribution, 0.0)?,
         (_, Some(traced)) => Hits::of_trace(&traced.curves, traced.keys, traced.record_bytes),
         (_, None) => return Err(LabError::option("trace", "its hits are not known")),
     };
@@ -116,8 +118,8 @@ pub fn run(options: &Options, cancel: &AtomicBool, events: &mut dyn FnMut(Event)
         }
         .alternatives(),
     }];
-    if let Requests::Law(law) = options.requests {
-        let skew = match law {
+    if let Requests::Distribution(distribution) = options.requests {
+        let skew = match distribution {
             Distribution::Zipfian { theta } if theta <= SKEW => Distribution::Zipfian {
                 theta: ((theta - 0.1) * 100.0).round() / 100.0,
             },
@@ -129,7 +131,7 @@ pub fn run(options: &Options, cancel: &AtomicBool, events: &mut dyn FnMut(Event)
                 what: skew.to_string(),
                 alternatives: Question {
                     hits: &other,
-                    law: Some(skew),
+                    distribution: Some(skew),
                     ..question.clone()
                 }
                 .alternatives(),

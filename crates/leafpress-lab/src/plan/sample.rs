@@ -86,14 +86,14 @@ pub(super) fn measure(
     progress(0.1, "the sample in a tree");
     let (tree, filled_us) = times::cpu_us(count, || filled(&records, 0..count, None, cancel))?;
     let stats = tree.stats();
-    let law = match options.requests {
-        Requests::Law(law) => law,
+    let distribution = match options.requests {
+        Requests::Distribution(distribution) => distribution,
         Requests::Trace { .. } => Distribution::Zipfian { theta: 0.99 },
     };
     progress(0.3, "reads");
-    let raw = times::of_raw(&records, law, cancel)?;
-    let compressed = times::of_tree(&tree, &records, law, cancel)?;
-    // Both are upper bounds: the first includes training, the second forces what else happens in larger steps.
+    let raw = times::of_raw(&records, distribution, cancel)?;
+    let compressed = times::of_tree(&tree, &records, distribution, cancel)?;
+    // Other work on the machine adds to both, and training to the first.
     let insert_us = filled_us.min(times::of_insertions(&tree, &records)?);
     drop(tree);
     let mut ratios = Vec::new();

@@ -61,8 +61,8 @@ fn options(memory: u64) -> Options {
     Options::new(data, format, 40 * GIB, memory)
 }
 
-fn hits(law: Distribution, records: f64) -> Hits {
-    Hits::of_law(law, records, &GO_ON, &mut |_| {}).unwrap()
+fn hits(distribution: Distribution, records: f64) -> Hits {
+    Hits::of_distribution(distribution, records, &GO_ON, &mut |_| {}).unwrap()
 }
 
 fn of(all: &[Alternative], kind: Kind) -> &Alternative {
@@ -89,17 +89,17 @@ fn rates_are_as_people_write_them() {
 #[test]
 fn hits_are_those_of_all_records() {
     let records = 100_000;
-    for law in [
+    for distribution in [
         Distribution::Zipfian { theta: 0.99 },
         Distribution::Zipfian { theta: 0.7 },
         Distribution::HOT_SET,
         Distribution::Uniform,
     ] {
-        let projected = hits(law, records as f64);
+        let projected = hits(distribution, records as f64);
         for share in [0.05, 0.4] {
             let capacity = (records as f64 * share) as u64;
             let mut cache = PolicySimulation::new(PolicyKind::S3Fifo, capacity).unwrap();
-            let chooser = Chooser::new(law, records, 7);
+            let chooser = Chooser::new(distribution, records, 7);
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
             let (before, counted) = (500_000, 200_000);
             let found: u64 = (0..before + counted)
@@ -108,7 +108,7 @@ fn hits_are_those_of_all_records() {
             let (found, projected) = (found as f64 / f64::from(counted), projected.at(share));
             assert!(
                 (projected / found - 1.0).abs() < 0.1 && (projected - found).abs() < 0.03,
-                "{law}, {share}: {projected} and {found}"
+                "{distribution}, {share}: {projected} and {found}"
             );
         }
     }
@@ -265,7 +265,7 @@ fn memory_is_that_of_ten_times_the_sample() {
 fn a_cache_does_what_is_projected() {
     let (data, format) = characters();
     let records = Records::load(&data, &format).unwrap();
-    let law = Distribution::Zipfian { theta: 0.99 };
+    let distribution = Distribution::Zipfian { theta: 0.99 };
     let (copies, memory) = (5, 4 << 20);
     let count = records.keys.len() * copies;
     let total = user_bytes(&records, 0..records.keys.len()) * copies as f64;
@@ -273,7 +273,7 @@ fn a_cache_does_what_is_projected() {
     options.sample_bytes = 1 << 20;
     let plan = run(&options, &GO_ON, &mut |_| {}).unwrap();
     let cache = Cache::builder().memory(memory).build().unwrap();
-    let chooser = Chooser::new(law, count, 3);
+    let chooser = Chooser::new(distribution, count, 3);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
     let (before, counted) = (150_000, 100_000);
     let (mut found, mut value) = (0, Vec::new());

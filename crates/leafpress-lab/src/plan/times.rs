@@ -20,7 +20,7 @@ const READS: usize = 100_000;
 /// One read in this many, the slowest, does not count in the mean.
 const DISTURBED_ONE_IN: usize = 1000;
 /// One record in this many is overwritten, to measure insertions.
-const OVERWRITTEN_ONE_IN: usize = 4;
+const OVERWRITTEN_ONE_IN: u64 = 4;
 /// Reads between checks for cancellation.
 const LOOK_EVERY: usize = 1 << 12;
 
@@ -54,12 +54,12 @@ pub struct Times {
 ///
 /// # Errors
 /// [`LabError::Cancelled`].
-pub(super) fn of_raw(records: &Records, law: Distribution, cancel: &AtomicBool) -> Result<Time, LabError> {
+pub(super) fn of_raw(records: &Records, distribution: Distribution, cancel: &AtomicBool) -> Result<Time, LabError> {
     let count = records.keys.len();
     let map: HashMap<&[u8], &[u8]> = (0..count)
         .map(|id| (records.keys.get(id), records.values.get(id)))
         .collect();
-    of_reads(records, law, cancel, |key, value| {
+    of_reads(records, distribution, cancel, |key, value| {
         if let Some(found) = map.get(key) {
             value.clear();
             value.extend_from_slice(found);
@@ -75,10 +75,10 @@ pub(super) fn of_raw(records: &Records, law: Distribution, cancel: &AtomicBool) 
 pub(super) fn of_tree(
     tree: &Tree,
     records: &Records,
-    law: Distribution,
+    distribution: Distribution,
     cancel: &AtomicBool,
 ) -> Result<Time, LabError> {
-    of_reads(records, law, cancel, |key, value| {
+    of_reads(records, distribution, cancel, |key, value| {
         tree.get_into(key, value)?;
         Ok(())
     })
@@ -106,24 +106,29 @@ pub(super) fn cpu_us<T>(records: u64, work: impl FnOnce() -> Result<T, LabError>
 /// The tree's error.
 pub(super) fn of_insertions(tree: &Tree, records: &Records) -> Result<f64, LabError> {
     let count = records.keys.len();
+    let overwritten = count.div_ceil(OVERWRITTEN_ONE_IN);
+    let chooser = Chooser::new(Distribution::Uniform, count, 1);
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(2);
+    // What is due afterwards is not waited for: it would be done in larger steps than while writes go on.
     let overwrite = || {
-        for id in (0..count).step_by(OVERWRITTEN_ONE_IN) {
+        for _ in 0..overwritten {
+            let id = chooser.read(&mut rng);
             tree.insert(records.keys.get(id), records.values.get(id))?;
         }
-        Ok(tree.settle()?)
+        Ok(())
     };
-    let (_, us) = cpu_us(count.div_ceil(OVERWRITTEN_ONE_IN as u64), overwrite)?;
+    let ((), us) = cpu_us(overwritten, overwrite)?;
     Ok(us)
 }
 
 /// Measures single reads of keys that are drawn by the distribution.
 fn of_reads(
     records: &Records,
-    law: Distribution,
+    distribution: Distribution,
     cancel: &AtomicBool,
     read: impl Fn(&[u8], &mut Vec<u8>) -> Result<(), LabError>,
 ) -> Result<Time, LabError> {
-    let chooser = Chooser::new(law, records.keys.len(), 1);
+    let chooser = Chooser::new(distribution, records.keys.len(), 1);
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
     let clock = Clock::new();
     let (mut ns, mut value) = (Vec::with_capacity(READS), Vec::new());

@@ -19,7 +19,7 @@ fn codec(name: &str, rows: &[(u64, u32, f64, f64, f64)]) -> CodecBlocks {
 }
 
 fn access() -> Access {
-    Access::Law(Distribution::HotSet {
+    Access::Distribution(Distribution::HotSet {
         keys_pct: 20.0,
         operations_pct: 80.0,
     })

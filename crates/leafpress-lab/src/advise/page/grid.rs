@@ -187,7 +187,9 @@ impl Grid {
     ) -> Result<ReplacementTables, LabError> {
         let scales = matches!(
             access,
-            Access::Law(Distribution::Zipfian { .. } | Distribution::Latest { .. } | Distribution::SelfSimilar { .. })
+            Access::Distribution(
+                Distribution::Zipfian { .. } | Distribution::Latest { .. } | Distribution::SelfSimilar { .. }
+            )
         );
         let sizes: &[f64] = if scales { &SIZES } else { &[1.0] };
         let (mut pages, mut tables) = (Vec::new(), Vec::new());
@@ -248,7 +250,7 @@ impl Grid {
 /// How many pieces pages of all sizes hold, for all access sizes.
 fn pieces(input: &PageInput, access: &Access) -> BTreeSet<u32> {
     let mut pieces = BTreeSet::from([1]);
-    if let Access::Trace(_) | Access::Law(Distribution::Uniform) = access {
+    if let Access::Trace(_) | Access::Distribution(Distribution::Uniform) = access {
         return pieces;
     }
     for page in input.lengths() {
@@ -269,8 +271,8 @@ fn accesses(given: &Access) -> Vec<Access> {
     });
     let mut accesses = vec![given.clone()];
     for law in std::iter::once(Distribution::Uniform).chain(hot_sets) {
-        if accesses[0] != Access::Law(law) {
-            accesses.push(Access::Law(law));
+        if accesses[0] != Access::Distribution(law) {
+            accesses.push(Access::Distribution(law));
         }
     }
     accesses
@@ -279,19 +281,19 @@ fn accesses(given: &Access) -> Vec<Access> {
 /// The part of the pages that is hotter than the rest.
 fn hot_part(access: &Access) -> Option<f64> {
     match access {
-        Access::Law(Distribution::HotSet { keys_pct, .. }) => Some(keys_pct / 100.0),
+        Access::Distribution(Distribution::HotSet { keys_pct, .. }) => Some(keys_pct / 100.0),
         _ => None,
     }
 }
 
 fn label(access: &Access) -> String {
     match access {
-        Access::Law(Distribution::Uniform) => "even".into(),
-        Access::Law(Distribution::HotSet {
+        Access::Distribution(Distribution::Uniform) => "even".into(),
+        Access::Distribution(Distribution::HotSet {
             keys_pct,
             operations_pct,
         }) => format!("{keys_pct}% of the pages get {operations_pct}%"),
-        Access::Law(law) => law.to_string().replace(':', " "),
+        Access::Distribution(law) => law.to_string().replace(':', " "),
         Access::Trace(trace) => format!("trace {}", trace.name),
     }
 }

@@ -183,7 +183,7 @@ fn conclusion(input: &PageInput, here: &Point, raw: &Point) -> String {
 /// The initial summary of the page.
 fn values(input: &PageInput) -> String {
     let data = match &input.access {
-        Access::Law(_) => input.data_bytes,
+        Access::Distribution(_) => input.data_bytes,
         Access::Trace(trace) => trace.pages.saturating_mul(input.page_bytes),
     };
     let wants = if input.access_bytes == input.page_bytes {

@@ -269,7 +269,7 @@ impl PageInput {
     /// Possible access sizes: each is a multiple or a part of every page size, ascending.
     pub(super) fn wants(&self) -> Vec<u64> {
         let mut wants = vec![self.access_bytes];
-        if let Access::Law(_) = self.access {
+        if let Access::Distribution(_) = self.access {
             let lengths = self.lengths();
             let suits = |one: u64, page: u64| one.is_multiple_of(page) || page.is_multiple_of(one);
             let all = |one: &u64| lengths.iter().all(|page| suits(*one, *page));
@@ -304,7 +304,7 @@ impl PageInput {
                 .find(|reads| reads.block_bytes == length)
                 .map(|reads| reads.us)
         };
-        let is_law = matches!(self.access, Access::Law(_));
+        let is_law = matches!(self.access, Access::Distribution(_));
         let whole = is_law && options.page_bytes >= self.access_bytes && !self.reads.is_empty();
         let lengths = self.lengths().into_iter().filter(|length| {
             *length == options.page_bytes

@@ -137,7 +137,7 @@ pub fn verify(
     events: &mut dyn FnMut(Event),
 ) -> Result<Verification, LabError> {
     let law = match &advice.question.access {
-        Access::Law(law) => *law,
+        Access::Distribution(law) => *law,
         _ => {
             return Err(LabError::option(
                 "verify",

@@ -250,7 +250,7 @@ impl<'a> Setup<'a> {
             data_bytes: self.pages * self.block_bytes,
             memory_bytes: self.memory_bytes,
             page_bytes: self.block_bytes,
-            access: Access::Law(self.law),
+            access: Access::Distribution(self.law),
             device_us,
             hit_us,
             workers: question.workers,

@@ -233,7 +233,7 @@ fn sliders_change_the_figures_to_the_models() {
     options.memory_bytes = in_hash(&found, "memory") as u64;
     options.data_bytes = in_hash(&found, "data") as u64;
     options.device_us = in_hash(&found, "device");
-    options.access = Access::Law(Distribution::HotSet {
+    options.access = Access::Distribution(Distribution::HotSet {
         keys_pct: 10.0,
         operations_pct: 90.0,
     });

@@ -65,7 +65,7 @@ fn read(html: &str, cases: &[Value]) -> Option<Vec<Value>> {
 fn compare(input: &PageInput, access: &Access, cases: usize) {
     // Pages as long as what an access wants, longer and shorter ones.
     let lengths = match access {
-        Access::Law(_) => input.lengths(),
+        Access::Distribution(_) => input.lengths(),
         Access::Trace(_) => vec![input.page_bytes],
     };
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
@@ -86,7 +86,7 @@ fn compare(input: &PageInput, access: &Access, cases: usize) {
         .codecs;
         let times = |rng: &mut Xoshiro256PlusPlus, decades: f64| 10_f64.powf((unit(rng) * 2.0 - 1.0) * decades);
         options_of.memory_bytes = ((base_options.memory_bytes as f64 * times(&mut rng, 1.0)) as u64).max(65536);
-        if let Access::Law(_) = access {
+        if let Access::Distribution(_) = access {
             options_of.data_bytes = (base_options.data_bytes as f64 * times(&mut rng, 1.0)) as u64;
         }
         options_of.replacement = if rng.next_u64() % 4 == 0 {
@@ -162,7 +162,7 @@ fn laws_with_steps_are_read_as_the_model_has_them() {
 fn laws_without_steps_are_read_as_the_model_has_them() {
     // Of little data: a clock over many tiers takes long.
     let little = PageInput {
-        access: Access::Law(Distribution::SelfSimilar { h: 0.2 }),
+        access: Access::Distribution(Distribution::SelfSimilar { h: 0.2 }),
         data_bytes: 120 << 23,
         memory_bytes: 40 << 23,
         ..input()
