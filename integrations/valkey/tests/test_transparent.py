@@ -385,6 +385,11 @@ def test_a_value_whose_new_name_has_no_prefix_is_native(start):
         here("HSET", "h:1", "a", 1)
         assert here("RENAME", "h:1", "h:2") == OK and is_compressed(here, "h:2")
         assert here("RENAME", "h:2", "s:2") == OK and not is_compressed(here, "s:2") and here("HGET", "s:2", "a") == b"1"
+        # Only a large map stays, and the error is a sentence.
+        for first in range(0, 65_537, 8_192):
+            here("HSET", "h:large", *(part for n in range(first, min(first + 8_192, 65_537)) for part in (n, "v")))
+        reply = here.request("RENAME", "h:large", "other")
+        assert is_error(reply) and reply.value.startswith(b"ERR 'rename' would have") and b"  " not in reply.value and here("EXISTS", "h:large", "other") == 1
         # Nothing changes where the native command does nothing.
         here("HSET", "h:1", "a", 1)
         assert here("RENAMENX", "h:1", "s:2") == 0 == here("COPY", "h:1", "s:2") and here("RENAME", "h:1", "h:1") == OK
@@ -433,7 +438,7 @@ def test_bits_of_compressed_strings_are_read(start):
                 unit = source.choice([[], ["BIT"], ["byte"], *wrong])
                 commands += [["BITCOUNT", first, second, *unit], ["BITPOS", source.choice([0, 1]), first, second, *unit], ["BITPOS", source.choice([0, 1]), first]]
                 commands.append(["BITFIELD_RO", *(part for edge in (first, second) for part in ("GET", source.choice(["u1", "i7", "u63", "i64"]), edge)),
-                                 "GET", "u13", f"#{last // 13}"])
+                                 "OVERFLOW", source.choice(["WRAP", "sat", "FAIL", "none"]), "GET", "u13", f"#{last // 13}"])
             for name, *rest in commands:
                 assert client.request(name, "s:1", *rest) == client.request(name, "m", *rest), (length, value[:9], name, rest)
             assert is_compressed(client, "s:1")

@@ -45,7 +45,7 @@ pub fn read_string<R>(key: &Key<'_>, read: impl FnOnce(&[u8]) -> R) -> Result<Op
 fn map_of_mut<'k>(key: &'k mut Key<'_>) -> Result<Option<&'k mut Map>, Failure> {
     match key.value_mut()? {
         Some(BorrowedMut::Map(map)) => Ok(Some(map)),
-        Some(BorrowedMut::Text(_)) => Err(Failure::WRONG_TYPE),
+        Some(BorrowedMut::Text) => Err(Failure::WRONG_TYPE),
         None => Ok(None),
     }
 }

@@ -158,6 +158,13 @@ impl BitField {
     }
 }
 
+/// Returns whether a word is of an `OVERFLOW` clause, which reads ignore.
+fn is_overflow(word: &[u8]) -> bool {
+    [&b"WRAP"[..], b"SAT", b"FAIL"]
+        .iter()
+        .any(|known| word.eq_ignore_ascii_case(known))
+}
+
 /// Returns what `GET` clauses read. Clauses that write are refused by the server in its own words.
 fn fields_of(mut clauses: &[Str<'_>]) -> Result<Vec<BitField>, Failure> {
     let mut fields = Vec::new();
@@ -165,6 +172,9 @@ fn fields_of(mut clauses: &[Str<'_>]) -> Result<Vec<BitField>, Failure> {
         match rest {
             [encoding, offset, rest @ ..] if clause.bytes().eq_ignore_ascii_case(b"GET") => {
                 fields.push(BitField::of(encoding.bytes(), offset.bytes())?);
+                clauses = rest;
+            }
+            [word, rest @ ..] if clause.bytes().eq_ignore_ascii_case(b"OVERFLOW") && is_overflow(word.bytes()) => {
                 clauses = rest;
             }
             _ => return Err(Failure::LeftToServer),

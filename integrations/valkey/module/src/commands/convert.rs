@@ -11,7 +11,7 @@ use crate::api::{Context, Failure, Key, OwnedStr, Str};
 use crate::store::databases::place_in;
 use crate::store::map::Map;
 use crate::store::text::Text;
-use crate::store::value::{Borrowed, BorrowedMut, Value};
+use crate::store::value::{Borrowed, Value};
 
 /// There is no such key.
 pub const NO_KEY: Failure = Failure::text("ERR no such key");
@@ -99,12 +99,16 @@ pub fn export_key(context: Context, name: Str<'_>, limits: Limits) -> Done {
 
 /// Makes a native copy of the key's compressed value at another key.
 pub fn copy_to(context: Context, name: Str<'_>, destination: Str<'_>, replaces: bool) -> Done {
-    let mut key = Key::write(context, name);
-    if key.value()?.is_none() {
-        return Err(NO_KEY);
-    }
+    let key = Key::write(context, name);
+    // Read before the destination is deleted.
+    let text = match key.value()? {
+        None => return Err(NO_KEY),
+        Some(Borrowed::Text(text)) => Some(text.to_vec()?),
+        Some(Borrowed::Map(_)) => None,
+    };
     let mut target = Key::write(context, destination);
-    if !target.is_empty() {
+    let is_overwritten = !target.is_empty();
+    if is_overwritten {
         if !replaces {
             return Err(Failure::text(
                 "ERR the destination exists; say REPLACE to write over it",
@@ -112,16 +116,19 @@ pub fn copy_to(context: Context, name: Str<'_>, destination: Str<'_>, replaces: 
         }
         target.delete();
     }
-    match key.value_mut()? {
-        Some(BorrowedMut::Map(map)) => {
-            if let Err(failure) = write_fields(map, &mut target) {
-                // An incomplete value must not be visible.
-                target.delete();
-                return Err(failure);
-            }
+    let written = match (text, key.value()?) {
+        (Some(text), _) => target.set_native_string(OwnedStr::new(&text).as_str()),
+        (None, Some(Borrowed::Map(map))) => write_fields(map, &mut target),
+        (None, _) => Ok(()),
+    };
+    if let Err(failure) = written {
+        // An incomplete value must not be visible, here and on replicas.
+        target.delete();
+        if is_overwritten {
+            context.touched(destination);
+            context.replicate(c"DEL", &[destination]);
         }
-        Some(BorrowedMut::Text(text)) => target.set_native_string(OwnedStr::new(&text.to_vec()?).as_str())?,
-        None => {}
+        return Err(failure);
     }
     target.set_expiry(key.expiry());
     Ok(())

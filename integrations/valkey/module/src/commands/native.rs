@@ -173,16 +173,20 @@ pub fn rename(context: Context, arguments: &[Str<'_>]) -> Done {
     let [_, name, destination] = *arguments else {
         return Err(Failure::Arity);
     };
-    let key = Key::write(context, name);
+    let key = Key::look(context, name);
     if name.bytes() != destination.bytes() && loses_its_prefix(&key, destination) {
         if let Ok(Some(Borrowed::Map(map))) = key.value()
             && is_large(map)
         {
             return Err(refusal(
-                "would have to make a large compressed hash native, as its new name has none of                  leafpress.hash-prefixes: LP.EXPORT does it, and stops the server meanwhile",
+                "would have to make a large compressed hash native, whose new name has no prefix: LP.EXPORT does it, and \
+                 stops the server meanwhile",
             ));
         }
-        convert(context, key, name)?;
+        drop(key);
+        let usage = Key::look(context, name).usage();
+        convert(context, Key::write(context, name), name)?;
+        Key::look(context, name).set_usage(usage);
     }
     Err(Failure::LeftToServer)
 }
@@ -209,7 +213,7 @@ pub fn copy(context: Context, arguments: &[Str<'_>]) -> Done {
         }
         _ => return Err(Failure::LeftToServer),
     };
-    if !loses_its_prefix(&Key::read(context, name), destination) {
+    if !loses_its_prefix(&Key::look(context, name), destination) {
         return Err(Failure::LeftToServer);
     }
     if replace.is_none() && !Key::look(context, destination).is_empty() {

@@ -27,7 +27,7 @@ pub enum Borrowed<'v> {
 /// A value that the server keeps, to be changed. A string changes with the pointer: see [`Value::from`].
 pub enum BorrowedMut<'v> {
     /// A string.
-    Text(BorrowedText<'v>),
+    Text,
     /// A map.
     Map(&'v mut Map),
 }
@@ -96,7 +96,7 @@ impl BorrowedMut<'_> {
     /// As [`Borrowed::of`], and nothing else refers to the value.
     pub unsafe fn of(pointer: *mut c_void) -> Self {
         match borrowed_text(pointer) {
-            Some(text) => Self::Text(text),
+            Some(_) => Self::Text,
             // SAFETY: a pointer that is not a string's came from `Box::into_raw` of a map, which lives as long as the
             // result, and nothing else refers to it.
             None => Self::Map(unsafe { &mut *pointer.cast::<Map>() }),
