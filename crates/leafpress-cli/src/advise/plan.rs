@@ -25,7 +25,7 @@ pub struct PlanArgs {
         value_name = "BYTES",
         allow_hyphen_values = true,
         group = "priced",
-        conflicts_with_all = ["data", "access_bytes", "block_bytes", "page_bytes", "codecs", "device", "device_json", "fio_json", "skip_junk",
+        conflicts_with_all = ["data", "access_bytes", "block_bytes", "page_bytes", "codecs", "device", "device_json", "fio_json", "skip_junk", "verify_shares", "verify_seconds",
                               "workers", "hit_us", "background_pct", "verify", "redis", "compute_share_pct", "cores_saved_pct", "cores",
                               "total_cost"]
     )]
@@ -37,7 +37,7 @@ pub struct PlanArgs {
     /// Requests per second, as in 50K/s [default: 10K/s]
     #[arg(long, value_name = "OPS_PER_S", allow_hyphen_values = true)]
     ops: Option<Rate>,
-    /// Percentage of the operations that overwrite a record [default: 0]
+    /// Overwrites in addition to the requests, as a percentage of them [default: 0]
     #[arg(long, value_name = "PCT", allow_negative_numbers = true)]
     writes: Option<f64>,
     /// Percentage of the requests to be answered without the backend, of those that a cache of all records answers

@@ -15,6 +15,8 @@ use crate::model::{MAX_COMPRESSED, Options as ModelOptions};
 
 const GIB: f64 = (1_u64 << 30) as f64;
 const GB: f64 = 1e9;
+/// Times a day that an SSD may be written in full: what drives for many writes are specified for.
+pub(super) const MAX_DRIVE_WRITES: f64 = 3.0;
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
 /// The share of an SSD that the disk tier fills: beyond, merges leave out the oldest records.
@@ -100,7 +102,7 @@ pub struct Alternative {
     pub memory_hits: f64,
     /// The share that the SSD answers; the backend answers the others.
     pub ssd_hits: f64,
-    /// Whether it answers as many requests without the backend as are needed.
+    /// Whether it answers as many requests without the backend as are needed, with an SSD that lasts.
     pub is_enough: bool,
     /// The time of an access.
     pub time: Time,
@@ -156,12 +158,20 @@ impl<'q> Question<'q> {
     }
 
     fn cache_bytes(&self) -> f64 {
-        self.sampled.held.per_byte() * self.sampled.record_bytes * self.inflation
+        self.inflated(
+            self.sampled.held.per_byte() * self.sampled.record_bytes,
+            self.raw_bytes(),
+        )
+    }
+
+    /// Compressed bytes with the supposed ratio. What does not shrink is kept uncompressed.
+    fn inflated(&self, bytes: f64, raw_bytes: f64) -> f64 {
+        (bytes * self.inflation).min(bytes.max(raw_bytes))
     }
 
     /// Memory of a tree of all records.
     pub(super) fn tree_bytes(&self) -> f64 {
-        self.records() * self.sampled.tree_bytes * self.inflation + self.sampled.tree_fixed_bytes
+        self.records() * self.inflated(self.sampled.tree_bytes, self.raw_bytes()) + self.sampled.tree_fixed_bytes
     }
 
     /// The hit ratio that is needed.
@@ -180,7 +190,9 @@ impl<'q> Question<'q> {
             let used = (self.records() * bytes * share + empty).min(memory);
             self.in_memory(kind, used, self.hits.at(share), time)
         };
-        let mut all = vec![of_cache(Kind::Uncompressed, self.raw_bytes(), 0.0, memory, raw)];
+        let uncompressed = of_cache(Kind::Uncompressed, self.raw_bytes(), 0.0, memory, raw);
+        let has_all_raw = uncompressed.memory_hits >= self.hits.at(1.0);
+        let mut all = vec![uncompressed];
         let share = self.hits.share_for(self.needed() - 1e-9);
         let needed = self.records() * self.raw_bytes() * share;
         if needed > memory {
@@ -199,7 +211,9 @@ impl<'q> Question<'q> {
         if self.options.ssd_bytes.is_some() || !has_all {
             all.push(self.cache_and_ssd());
         }
-        all.extend(self.page_pool());
+        if self.options.ssd_bytes.is_some() || !has_all_raw {
+            all.extend(self.page_pool());
+        }
         all
     }
 
@@ -228,14 +242,12 @@ impl<'q> Question<'q> {
         let times = &self.sampled.times;
         let records = self.records();
         let memory = self.options.memory_bytes as f64;
-        let disk_bytes = self.sampled.disk_bytes * self.inflation;
-        let ssd_bytes = match self.options.ssd_bytes {
-            Some(bytes) => bytes as f64,
-            None => records * disk_bytes / SSD_FILLED,
+        let disk_bytes = self.inflated(self.sampled.disk_bytes, self.sampled.record_bytes);
+        let indexed = records.min(indexed_records(self.options.memory_bytes));
+        let (ssd_bytes, on_disk) = match self.options.ssd_bytes {
+            Some(bytes) => (bytes as f64, indexed.min(bytes as f64 * SSD_FILLED / disk_bytes)),
+            None => (indexed * disk_bytes / SSD_FILLED, indexed),
         };
-        let on_disk = records
-            .min(ssd_bytes * SSD_FILLED / disk_bytes)
-            .min(memory * INDEX_SHARE / INDEX_BYTES);
         let fixed = self.sampled.held.empty_bytes as f64 + on_disk * INDEX_BYTES;
         let in_memory = ((memory - fixed).max(0.0) / self.cache_bytes()).min(records);
         let memory_hits = self.hits.at(in_memory / records);
@@ -305,7 +317,8 @@ impl<'q> Question<'q> {
                 kind: Kind::PagePool,
                 memory_bytes: memory.min(pages * PAGE_BYTES as f64),
                 ssd_bytes,
-                cpu_us: mean_us - (1.0 - hits) * (self.options.device_us - READ_CPU_US),
+                // A write is an access to a page.
+                cpu_us: (mean_us - (1.0 - hits) * (self.options.device_us - READ_CPU_US)) * (1.0 + self.options.writes),
                 // Each write makes a page that is written when it leaves the memory.
                 ssd_bytes_per_request: self.options.writes * PAGE_BYTES as f64,
             },
@@ -324,19 +337,21 @@ impl<'q> Question<'q> {
         let prices = &self.options.prices;
         let cores = self.options.ops * parts.cpu_us / 1e6;
         let [(memory_hits, _), (ssd_hits, _), _] = *answers;
+        let ssd_bytes_per_day = parts.ssd_bytes_per_request * self.options.ops * SECONDS_PER_DAY;
         Alternative {
             kind: parts.kind,
             memory_bytes: parts.memory_bytes,
             ssd_bytes: parts.ssd_bytes,
             memory_hits,
             ssd_hits,
-            is_enough: memory_hits + ssd_hits >= self.needed() - 1e-6,
+            is_enough: memory_hits + ssd_hits >= self.needed() - 1e-6
+                && ssd_bytes_per_day <= MAX_DRIVE_WRITES * parts.ssd_bytes,
             time: Time {
                 mean_us: answers.iter().map(|(share, time)| share * time.mean_us).sum(),
                 p99_us: slow_us(answers),
             },
             cores,
-            ssd_bytes_per_day: parts.ssd_bytes_per_request * self.options.ops * SECONDS_PER_DAY,
+            ssd_bytes_per_day,
             cost: Cost {
                 memory: parts.memory_bytes / GIB * prices.memory_gib,
                 ssd: parts.ssd_bytes / GB * prices.ssd_gb,
@@ -377,6 +392,11 @@ fn slow_us(answers: &[(f64, Time); 3]) -> f64 {
         }
     }
     0.0
+}
+
+/// Records on an SSD that a cache in this memory has room to index.
+pub(super) fn indexed_records(memory_bytes: u64) -> f64 {
+    memory_bytes as f64 * INDEX_SHARE / INDEX_BYTES
 }
 
 /// The cheapest of the alternatives that are enough.

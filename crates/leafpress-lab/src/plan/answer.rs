@@ -1,6 +1,6 @@
 //! The answer in a paragraph, and its cautions.
 
-use super::alternatives::{Alternative, Kind};
+use super::alternatives::{Alternative, Kind, MAX_DRIVE_WRITES, indexed_records};
 use super::options::Requests;
 use super::run::Plan;
 use crate::core::{Bytes, about};
@@ -8,6 +8,9 @@ use crate::report::numbers::{percent, thousands, three_digits};
 
 /// A sample that is a smaller part of all records is cautioned about.
 const SMALL_PART: f64 = 1e-4;
+/// Samples with fewer records or bytes are cautioned about.
+const FEW_RECORDS: u64 = 1000;
+const FEW_BYTES: f64 = 256.0 * 1024.0;
 /// An error that is cautioned about.
 const LARGE_ERROR: f64 = 0.1;
 /// Records of a trace whose mean length differs by a larger factor do not fit the sample.
@@ -210,6 +213,32 @@ pub(super) fn cautions(plan: &Plan) -> Vec<String> {
         cautions.push(format!(
             "The sample is one record in {} of all: the answer holds as far as it resembles the others.",
             thousands((1.0 / part).round() as u64)
+        ));
+    }
+    if sampled.records < FEW_RECORDS || sampled.records as f64 * sampled.record_bytes < FEW_BYTES {
+        cautions.push(format!(
+            "The sample has only {} records of {} bytes: the memory of a Tree is that of its smallest parts, too much for each record.",
+            thousands(sampled.records),
+            thousands(sampled.record_bytes.round() as u64)
+        ));
+    }
+    let worn: Vec<_> = plan
+        .alternatives
+        .iter()
+        .filter(|other| other.ssd_bytes_per_day > MAX_DRIVE_WRITES * other.ssd_bytes)
+        .map(|other| other.kind.name())
+        .collect();
+    if !worn.is_empty() {
+        cautions.push(format!(
+            "Not recommended, because the SSD would be written more than {MAX_DRIVE_WRITES} times a day: {}.",
+            worn.join(", ")
+        ));
+    }
+    let has_ssd = plan.alternatives.iter().any(|other| other.kind == Kind::CacheAndSsd);
+    if has_ssd && options.ssd_bytes.is_none() && indexed_records(options.memory_bytes) < plan.records {
+        cautions.push(format!(
+            "The memory has room to index {} records on an SSD, fewer than there are: a larger SSD would not help.",
+            thousands(indexed_records(options.memory_bytes) as u64)
         ));
     }
     if sampled.error > LARGE_ERROR {

@@ -19,6 +19,8 @@ const REQUESTS: (u64, u64) = (100_000, 200_000);
 /// The shares of a curve: this many halvings, and steps within each.
 const HALVINGS: u32 = 10;
 const STEPS: u32 = 2;
+/// The least share of a trace's records that a curve has, in halvings.
+const TRACE_HALVINGS: u32 = 20;
 /// Requests between checks for cancellation.
 const LOOK_EVERY: u64 = 1 << 14;
 
@@ -54,13 +56,16 @@ impl Hits {
             progress(f64::from(steps - step) / f64::from(steps));
         }
         points.push((1.0, 1.0));
-        Ok(Self { points })
+        let hottest = |share: f64| mass_of_hottest(distribution, records, share);
+        Ok(Self {
+            points: with_smaller_shares(points, records, hottest),
+        })
     }
 
     /// Of a trace with this number of keys and this mean length of its records. First requests for a record are misses.
     pub(super) fn of_trace(curves: &HitCurves, keys: u64, record_bytes: f64) -> Self {
         let all_bytes = keys as f64 * (record_bytes + curves.entry_bytes as f64);
-        let shares = (0..=HALVINGS * STEPS).rev();
+        let shares = (0..=TRACE_HALVINGS * STEPS).rev();
         let shares = shares.map(|step| (-f64::from(step) / f64::from(STEPS)).exp2());
         Self {
             points: shares
@@ -94,6 +99,23 @@ impl Hits {
         };
         low * (high / low).powf((hit_ratio - from) / (to - from).max(1e-12))
     }
+}
+
+/// Adds shares below the least of a simulation, down to that of one record: a cache has the same part of the requests
+/// for the records that it could hold, whose popularity is `hottest`, as with the least simulated share.
+fn with_smaller_shares(points: Vec<(f64, f64)>, records: f64, hottest: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
+    let Some((least, hits)) = points.first().copied() else {
+        return points;
+    };
+    let part = hits / hottest(least).max(f64::MIN_POSITIVE);
+    let halved = std::iter::successors(Some(least / 2.0), |share| Some(share / 2.0));
+    let mut all: Vec<_> = halved
+        .take_while(|share| share * records >= 1.0)
+        .map(|share| (share, part * hottest(share)))
+        .collect();
+    all.reverse();
+    all.extend(points);
+    all
 }
 
 /// The hit ratio of a cache with a share of the objects, whose cumulative popularity is `ends`.

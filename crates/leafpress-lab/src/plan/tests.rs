@@ -125,6 +125,19 @@ fn a_curve_is_read_both_ways() {
     assert_eq!(hits.share_for(2.0), 1.0);
 }
 
+/// Shares that are too small to be simulated have the popularity of the hottest records.
+#[test]
+fn a_small_cache_has_the_hottest_records() {
+    let records = 1e11;
+    let hits = hits(Distribution::Zipfian { theta: 0.99 }, records);
+    let hottest = |share| crate::model::mass_of_hottest(Distribution::Zipfian { theta: 0.99 }, records, share);
+    for share in [1e-4, 1e-6, 1e-9] {
+        let part = hits.at(share) / hottest(share);
+        assert!((0.8..=1.0).contains(&part), "{share}: {part}");
+        assert!((hits.share_for(hits.at(share)) / share - 1.0).abs() < 0.01);
+    }
+}
+
 /// The records of a trace are as many as its curve says.
 #[test]
 fn a_trace_has_its_own_hits() {
