@@ -37,7 +37,7 @@ pub struct PlanArgs {
     /// Requests per second, as in 50K/s [default: 10K/s]
     #[arg(long, value_name = "OPS_PER_S", allow_hyphen_values = true)]
     ops: Option<Rate>,
-    /// Overwrites in addition to the requests, as a percentage of them [default: 0]
+    /// Overwrites, in percent of the requests [default: 0]
     #[arg(long, value_name = "PCT", allow_negative_numbers = true)]
     writes: Option<f64>,
     /// Percentage of the requests to be answered without the backend, of those that a cache of all records answers
