@@ -34,7 +34,7 @@ pub struct Hits {
 impl Hits {
     /// Of independent requests for this number of records.
     ///
-    /// Small caches with [`OBJECTS`] objects are simulated. An object has the mean popularity of as many records as it
+    /// Small caches with `OBJECTS` objects are simulated. An object has the mean popularity of as many records as it
     /// stands for: only those of similar popularity are taken for one, so that the result is that of all records.
     ///
     /// # Errors

@@ -46,7 +46,7 @@ pub struct Sampled {
     pub record_bytes: f64,
     /// Bytes of a record in a tree.
     pub tree_bytes: f64,
-    /// The relative error of that with a probability of 95%, by the spread of [`PARTS`] parts of the sample.
+    /// The relative error of that with a probability of 95%, by the spread of `PARTS` parts of the sample.
     pub error: f64,
     /// Bytes of a tree that do not depend on the records.
     pub tree_fixed_bytes: f64,
