@@ -37,8 +37,9 @@ fn filled(directory: &tempfile::TempDir) -> Cache {
     cache
 }
 
-/// A thousand tasks read records all over the cache; meanwhile another task runs again and again.
-async fn check(cache: Cache) {
+/// A thousand tasks read records all over the cache, others than with another `round`; meanwhile another task runs again
+/// and again.
+async fn check(cache: Cache, round: u64) {
     let is_done = Arc::new(AtomicBool::new(false));
     let turns = Arc::new(AtomicU64::new(0));
     let other = tokio::spawn({
@@ -53,7 +54,7 @@ async fn check(cache: Cache) {
     let before = cache.stats();
     let mut tasks = JoinSet::new();
     for n in 0..1000 {
-        let (cache, n) = (cache.clone(), n * 7919 % RECORDS);
+        let (cache, n) = (cache.clone(), (round * 1000 + n) * 7919 % RECORDS);
         tasks.spawn(async move {
             let found = match n % 3 {
                 0 => cache.get_async(&key(n)).await?,
@@ -95,12 +96,12 @@ fn on_one_thread_and_on_several() {
     let directory = tempfile::tempdir().unwrap();
     let cache = filled(&directory);
     let one = Builder::new_current_thread().enable_time().build().unwrap();
-    one.block_on(check(cache.clone()));
+    one.block_on(check(cache.clone(), 0));
     let several = Builder::new_multi_thread()
         .worker_threads(4)
         .enable_time()
         .build()
         .unwrap();
-    several.block_on(check(cache.clone()));
+    several.block_on(check(cache.clone(), 1));
     cache.close().unwrap();
 }
