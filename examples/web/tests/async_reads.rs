@@ -37,8 +37,8 @@ fn filled(directory: &tempfile::TempDir) -> Cache {
     cache
 }
 
-/// A thousand tasks read records all over the cache, others than with another `round`; meanwhile another task runs again
-/// and again.
+/// A thousand tasks read records all over the cache, others than with another `round`; meanwhile another task runs
+/// again and again.
 async fn check(cache: Cache, round: u64) {
     let is_done = Arc::new(AtomicBool::new(false));
     let turns = Arc::new(AtomicU64::new(0));
