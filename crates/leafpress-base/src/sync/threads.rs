@@ -117,13 +117,17 @@ fn start(name: &str, work: Work<'static>) -> io::Result<Native> {
     });
     let argument = Box::into_raw(Box::new(work));
     let mut native = MaybeUninit::uninit();
-    let mut attributes = MaybeUninit::uninit();
+    // Miri has no attributes of threads.
+    #[cfg(miri)]
+    // SAFETY: `run` takes the ownership of `argument`, a pointer from a box of the type that it expects.
+    let error = unsafe { libc::pthread_create(native.as_mut_ptr(), ptr::null(), run, argument.cast()) };
+    #[cfg(not(miri))]
     // SAFETY: the attributes are initialised first and destroyed last. `run` takes the ownership of `argument`, a
     // pointer from a box of the type that it expects.
     let error = unsafe {
+        let mut attributes = MaybeUninit::uninit();
         libc::pthread_attr_init(attributes.as_mut_ptr());
         // Without effect if the system refuses the size.
-        #[cfg(not(miri))]
         libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), STACK_BYTES);
         let error = libc::pthread_create(native.as_mut_ptr(), attributes.as_ptr(), run, argument.cast());
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
