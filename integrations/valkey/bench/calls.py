@@ -7,12 +7,12 @@ import shapes
 from resp import info
 from servers import Server
 
-# Native's share of a call that ours may take at most, by command.
+# The most that a call may take, as a multiple of the native one, by command.
 BARS = {"HGET": 1.2, "HSET": 1.5, "GET": 1.3, "SET": 1.5, "HGETALL": 1.0, "HINCRBY": 1.5}
 
 
 def calls(table, kind, settings, options):
-    """Maps of 10 fields and strings, as for the memory, then a tenth of the calls in each turn."""
+    """Fills maps of 10 fields and strings, as for the memory, and adds a row for each command: medians of the turns."""
     maps, strings = options.maps // 5, options.strings // 10
     server = Server(kind, **settings).start(seconds=120)
     try:
@@ -43,7 +43,7 @@ def key(mine, shape, number):
 
 
 def one(client, command, mine, maps, strings, turn):
-    """Of some thousand calls of a turn; both twins make the same."""
+    """Returns the mean time of the calls of a turn, some thousand; both twins make the same calls."""
     drawn, count = random.Random(turn), 2_000 if command == "HGETALL" else 10_000
     fields = [field for field, _ in next(iter(data.fields_of_64(1)))]
     name = shapes.name(command, mine)

@@ -123,8 +123,7 @@ impl Heap {
     ///
     /// # Safety
     /// `block` came from `allocate(requested_bytes)` of this heap with this part, and what is behind its first
-    /// `shorter` bytes is
-    /// not used again.
+    /// `shorter` bytes is not used again.
     pub unsafe fn shorten(&self, block: NonNull<u8>, requested_bytes: usize, shorter: usize, part: u8) -> bool {
         if part != MAPPED || shorter < SYSTEM_BYTES {
             return false;

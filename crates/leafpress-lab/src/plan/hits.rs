@@ -32,7 +32,7 @@ pub struct Hits {
 }
 
 impl Hits {
-    /// Of independent requests for this number of records.
+    /// Computes the hit ratios of independent requests for this number of records.
     ///
     /// Small caches with `OBJECTS` objects are simulated. An object has the mean popularity of as many records as it
     /// stands for: only those of similar popularity are taken for one, so that the result is that of all records.
@@ -62,7 +62,8 @@ impl Hits {
         })
     }
 
-    /// Of a trace with this number of keys and this mean length of its records. First requests for a record are misses.
+    /// Computes the hit ratios of a trace with this number of keys and this mean length of its records. First requests
+    /// for a record are misses.
     pub(super) fn of_trace(curves: &HitCurves, keys: u64, record_bytes: f64) -> Self {
         let all_bytes = keys as f64 * (record_bytes + curves.entry_bytes as f64);
         let shares = (0..=TRACE_HALVINGS * STEPS).rev();
@@ -74,7 +75,7 @@ impl Hits {
         }
     }
 
-    /// The hit ratio with a share of the records: between those of the next shares.
+    /// Returns the hit ratio with a share of the records, interpolated between those of the next shares.
     pub fn at(&self, share: f64) -> f64 {
         let behind = self.points.partition_point(|(of, _)| *of < share);
         match (
@@ -88,7 +89,7 @@ impl Hits {
         }
     }
 
-    /// The least share of the records with which the hit ratio is this, at most 1.
+    /// Returns the least share of the records with which the hit ratio is this, at most 1.
     pub fn share_for(&self, hit_ratio: f64) -> f64 {
         let Some(enough) = self.points.iter().position(|(_, hits)| *hits >= hit_ratio) else {
             return 1.0;

@@ -34,7 +34,7 @@ pub struct Event {
 /// The alternatives if something is other than measured or assumed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Case {
-    /// What is.
+    /// What differs, in words.
     pub what: String,
     /// The alternatives.
     pub alternatives: Vec<Alternative>,

@@ -202,7 +202,7 @@ fn with_less_memory_an_ssd_pays() {
     );
     let ssd = of(&of_none, Kind::CacheAndSsd);
     assert!(ssd.ssd_hits > 0.05 && ssd.ssd_bytes_per_day == 0.0 && ssd.is_enough);
-    // An SSD that is too small for all leaves some to the backend, and is written as they are missed.
+    // An SSD that is too small for all records leaves some requests to the backend, and each miss is written to it.
     options.ssd_bytes = Some(2 * GIB);
     options.writes = 0.01;
     let all = Question::new(&options, &sampled, &hits).alternatives();

@@ -94,7 +94,7 @@ pub fn bitpos(context: Context, arguments: &[Str<'_>]) -> Done {
     Ok(())
 }
 
-/// The limits of [`MAX_BITS`] on a bit's offset, in the servers' words.
+/// The error for a bit's offset that is not a number below [`MAX_BITS`], in the servers' words.
 const WRONG_OFFSET: Failure = Failure::text("ERR bit offset is not an integer or out of range");
 
 /// `BITFIELD_RO key [GET encoding offset ...]`

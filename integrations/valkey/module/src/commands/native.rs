@@ -183,8 +183,8 @@ pub fn rename(context: Context, arguments: &[Str<'_>]) -> Done {
                  stops the server meanwhile",
             ));
         }
+        let usage = key.usage();
         drop(key);
-        let usage = Key::look(context, name).usage();
         convert(context, Key::write(context, name), name)?;
         Key::look(context, name).set_usage(usage);
     }
