@@ -43,6 +43,7 @@ class Output:
         self.skips, self.failures, self.failing_lines = [], [], []
         self.within_successes, self.within_failures, self.test = False, False, ""
         self.last = collections.deque(maxlen=self.SHOWN_AGAIN)
+        self.panics, self.panicked_at = {}, None
 
     def shows(self, line):
         self.note_failures(line)
@@ -75,10 +76,23 @@ class Output:
         elif line.startswith("test result:"):
             self.within_failures = False
         elif self.within_failures:
+            self.note_panic(line)
             self.of_one = 0 if line.startswith("---- ") else self.of_one + 1
             if self.of_one <= self.SHOWN_AGAIN:
                 self.failing_lines.append(line)
         self.last.append(line)
+
+    def note_panic(self, line):
+        """Takes note of where a failing test panicked first, and of its message."""
+        if self.panicked_at:
+            self.panics.setdefault(self.test, f"{self.panicked_at}: {line[:200]}")
+            self.panicked_at = None
+        elif panicked := re.match(r"thread '.*panicked at (\S+:\d+):\d+:$", line):
+            self.panicked_at = panicked.group(1)
+
+    def failed(self):
+        """The failed tests in a line, each with its first panic: the end of a report is what is always kept of it."""
+        return ", ".join(f"{name} ({self.panics[name]})" if name in self.panics else name for name in self.failures)
 
 
 RUNNING, ENDING = set(), threading.Event()
@@ -150,7 +164,7 @@ class Step:
                 return
             raise LeftOut("its time was up")
         if process.returncode != 0:
-            why = "failed: " + ", ".join(output.failures) if output.failures else f"{command[0]} ended with {process.returncode}"
+            why = "failed: " + output.failed() if output.failures else f"{command[0]} ended with {process.returncode}"
             raise Failure(why, output.failing_lines or output.last)
 
     def build(self, command, env):
@@ -215,7 +229,7 @@ class Step:
             if out_of_time:
                 return "left out"
             print("\n".join(shown) + f"\ntest {name} ... FAILED ({took})", flush=True)
-            failed.append(name)
+            failed.append(output.failed() or name)
             failing_lines.extend([f"---- {name}", *shown[-Output.SHOWN_AGAIN:]])
             return "failed"
 
