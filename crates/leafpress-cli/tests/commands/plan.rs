@@ -68,7 +68,7 @@ fn the_planners_question_is_answered() {
         "{text}"
     );
     for part in [
-        "of the 16G of memory",
+        "the 16G of memory",
         "a month",
         "uncompressed, more memory (",
         "Uncompressed, 16G of memory answer",
