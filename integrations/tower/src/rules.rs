@@ -65,10 +65,10 @@ pub(crate) fn varying(headers: &HeaderMap) -> Option<Vec<HeaderName>> {
 }
 
 /// Returns what decides about the use of a response: of the headers only those that do. Since it is stored, those that
-/// choose among variants, and credentials, are replaced by their hashes.
+/// choose among variants, and credentials, are replaced by their hashes. The method is `GET`, because `HEAD` requests
+/// are answered by the responses to it.
 pub(crate) fn deciding(request: &request::Parts, names: &[HeaderName]) -> Request<()> {
     let mut deciding = Request::new(());
-    *deciding.method_mut() = request.method.clone();
     if let Ok(uri) = path(request).parse() {
         *deciding.uri_mut() = uri;
     }
@@ -109,7 +109,8 @@ pub(crate) fn is_passed(request: &request::Parts) -> bool {
     let length = headers.get(CONTENT_LENGTH);
     let has_body = headers.contains_key(TRANSFER_ENCODING) || length.is_some_and(|length| length != "0");
     let conditions = [RANGE, IF_RANGE, IF_MATCH, IF_UNMODIFIED_SINCE];
-    request.method != Method::GET || has_body || conditions.iter().any(|name| headers.contains_key(name))
+    let is_read = [Method::GET, Method::HEAD].contains(&request.method);
+    !is_read || has_body || conditions.iter().any(|name| headers.contains_key(name))
 }
 
 /// Removes the conditions that a stored response can answer.

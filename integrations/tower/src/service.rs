@@ -129,16 +129,24 @@ where
         }
         let target = Target::of(&self.head, &self.shared.namespace);
         let Some(target) = target.filter(|_| !rules::is_passed(&self.head)) else {
-            return self.pass().await;
+            let fwd = if self.head.method == Method::GET {
+                "fwd=bypass"
+            } else {
+                "fwd=method"
+            };
+            return self.pass(fwd).await;
         };
         let now = self.shared.now();
         let names = self.shared.names(&target).await;
         let key = target.key(&names, &self.head.headers);
         let found = self.shared.find(&key).await;
+        let mut fwd = "fwd=miss";
         if let Found::Stored(stored) = &found {
             let deciding = rules::deciding(&self.head, &names);
             match stored.head.policy.before_request(&deciding, now) {
                 BeforeRequest::Fresh(_) => return Ok(stored.respond(&self.head, now, None)),
+                // The response to `HEAD` has no body that could replace the stale one.
+                BeforeRequest::Stale { matches: true, .. } if self.head.method == Method::HEAD => fwd = "fwd=stale",
                 BeforeRequest::Stale { matches: true, .. } => {
                     let stored = stored.as_ref().clone();
                     return self.with_stale(target, key, stored, now).await;
@@ -147,21 +155,17 @@ where
             }
         }
         if rules::is_only_if_cached(&self.head.headers) {
-            return Ok(without_body(StatusCode::GATEWAY_TIMEOUT, "fwd=miss"));
+            return Ok(without_body(StatusCode::GATEWAY_TIMEOUT, fwd));
         }
         match found {
+            _ if self.head.method == Method::HEAD => self.pass(fwd).await,
             Found::Nothing if rules::may_share(&self.head.headers) => self.fetch_for_all(&target, names).await,
-            _ => self.fetch_alone(&target, "fwd=miss").await,
+            _ => self.fetch_alone(&target, fwd).await,
         }
     }
 
-    /// Calls the service for a request that no stored response can answer.
-    async fn pass(mut self) -> Answer<Received, S::Error> {
-        let fwd = if self.head.method == Method::GET {
-            "fwd=bypass"
-        } else {
-            "fwd=method"
-        };
+    /// Calls the service for a request whose response is not stored.
+    async fn pass(mut self, fwd: &str) -> Answer<Received, S::Error> {
         // Also if the service fails, or the sender leaves: the change may have been made.
         let mut change = Change {
             target: Target::of(&self.head, &self.shared.namespace).filter(|_| !self.head.method.is_safe()),
@@ -555,7 +559,12 @@ impl Stored {
         let mut response = match is_known {
             true => not_modified(&head.headers, did),
             false => {
-                let mut response = Response::new(CacheBody::whole(self.body.clone()));
+                let body = if request.method == Method::HEAD {
+                    Bytes::new()
+                } else {
+                    self.body.clone()
+                };
+                let mut response = Response::new(CacheBody::whole(body));
                 *response.status_mut() = head.status;
                 *response.headers_mut() = head.headers.clone();
                 if head.status != StatusCode::NO_CONTENT {

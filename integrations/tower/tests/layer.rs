@@ -250,6 +250,50 @@ async fn a_conditional_request_of_a_known_response_gets_no_body() {
 }
 
 #[tokio::test]
+async fn a_fresh_response_answers_head_requests() {
+    let cached = Cached::new(
+        |layer| layer,
+        |request, call| {
+            let headers = [("cache-control", "max-age=60"), ("etag", "\"1\""), ("vary", "accept")];
+            let body = if *request.method() == Method::HEAD {
+                String::new()
+            } else {
+                format!("body {call}")
+            };
+            response(200, &headers, body)
+        },
+    );
+    let head = async |headers: &[(&str, &str)]| cached.send(request(Method::HEAD, headers)).await.unwrap();
+    // The service answers what the cache cannot, and its answer is not stored.
+    let only = [("cache-control", "only-if-cached")];
+    assert_eq!(seen(head(&only).await).await, Seen::new(504, "", "fwd=miss"));
+    assert_eq!(seen(head(&[]).await).await, Seen::new(200, "", "fwd=miss"));
+    assert_eq!(seen(head(&[]).await).await, Seen::new(200, "", "fwd=miss"));
+    assert_eq!(cached.get(&[]).await, Seen::new(200, "body 2", "fwd=miss; stored"));
+    cached.pass(20);
+    let hit = head(&only).await;
+    for (name, value) in [("content-length", "6"), ("age", "20"), ("etag", "\"1\"")] {
+        assert_eq!(hit.headers()[name], value);
+    }
+    assert_eq!(seen(hit).await, Seen::new(200, "", "hit; ttl=40"));
+    let known = head(&[("if-none-match", "\"1\"")]).await;
+    assert_eq!(seen(known).await, Seen::new(304, "", "hit; ttl=40"));
+    assert_eq!(cached.calls(), 3);
+    // Another variant, a sender that wants a validation, and a stale response need the service.
+    assert_eq!(
+        seen(head(&[("accept", "text/html")]).await).await,
+        Seen::new(200, "", "fwd=miss")
+    );
+    let no_cache = head(&[("cache-control", "no-cache")]).await;
+    assert_eq!(seen(no_cache).await, Seen::new(200, "", "fwd=stale"));
+    assert_eq!(cached.get(&[]).await, Seen::new(200, "body 2", "hit; ttl=40"));
+    cached.pass(41);
+    assert_eq!(seen(head(&only).await).await, Seen::new(504, "", "fwd=stale"));
+    assert_eq!(seen(head(&[]).await).await, Seen::new(200, "", "fwd=stale"));
+    assert_eq!(cached.get(&[]).await, Seen::new(200, "body 6", "fwd=stale; stored"));
+}
+
+#[tokio::test]
 async fn what_may_not_be_stored_is_not() {
     type Case<'c> = (&'c [(&'c str, &'c str)], u16, &'c [(&'c str, &'c str)]);
     let cases: &[Case<'static>] = &[
