@@ -137,10 +137,11 @@ pub(crate) struct Plan {
     pub lifetime: Duration,
 }
 
-/// Returns how a response is stored, or [`None`] if it is not.
+/// Returns how a response is stored, or [`None`] if it is not. It was asked for at `asked`, and arrived `now`.
 pub(crate) fn plan(
     request: &request::Parts,
     response: &response::Parts,
+    asked: SystemTime,
     now: SystemTime,
     is_shared: bool,
     keeps_stale: Duration,
@@ -155,7 +156,8 @@ pub(crate) fn plan(
     let mut decides = Response::new(());
     *decides.status_mut() = response.status;
     *decides.headers_mut() = headers.clone();
-    bound_age(decides.headers_mut());
+    let age = initial_age(headers, asked, now);
+    decides.headers_mut().insert(AGE, age.as_secs().into());
     // Directives have no case; `http-cache-semantics` knows them in lower case.
     if let Some(control) = joined(headers, &CACHE_CONTROL) {
         let control = HeaderValue::from_bytes(&control.to_ascii_lowercase()).ok()?;
@@ -189,17 +191,17 @@ pub(crate) fn plan(
     })
 }
 
-/// Bounds the age that another cache gave, so that it can be calculated with.
-fn bound_age(headers: &mut HeaderMap) {
-    let most = MAX_LIFETIME.as_secs();
-    let age = headers.get(AGE).and_then(|age| age.to_str().ok());
-    let age = age.unwrap_or_default().trim();
+/// Returns the age of a response when it arrived (RFC 9111, 4.2.3), bounded so that it can be calculated with.
+fn initial_age(headers: &HeaderMap, asked: SystemTime, now: SystemTime) -> Duration {
+    let since = |time| now.duration_since(time).unwrap_or_default();
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let age = text(AGE).unwrap_or_default().trim();
     // Too many digits are a great age (RFC 9111, 1.2.2), and what is no number is none.
     let is_number = !age.is_empty() && age.bytes().all(|digit| digit.is_ascii_digit());
-    match is_number.then(|| age.parse().unwrap_or(most).min(most)) {
-        Some(age) => headers.insert(AGE, age.into()),
-        None => headers.remove(AGE),
-    };
+    let seconds = if is_number { age.parse().unwrap_or(u64::MAX) } else { 0 };
+    let corrected = Duration::from_secs(seconds).saturating_add(since(asked));
+    let date = text(DATE).and_then(|date| httpdate::parse_http_date(date).ok());
+    date.map_or(Duration::ZERO, since).max(corrected).min(MAX_LIFETIME)
 }
 
 /// Returns how long a stale response may be used by `stale-while-revalidate` or `stale-if-error`.
@@ -298,8 +300,9 @@ pub(crate) fn update(stored: &mut HeaderMap, mut fresh: HeaderMap) {
     ] {
         fresh.remove(name);
     }
-    // The age is that of the new response.
+    // The age is that of the new response, also if that has no date.
     stored.remove(AGE);
+    stored.remove(DATE);
     for name in fresh.keys() {
         stored.remove(name);
     }

@@ -95,6 +95,8 @@ struct Wanted<'a> {
     /// The request, as its sender made it.
     head: &'a request::Parts,
     began: Moment,
+    /// The time when the service was called.
+    asked: SystemTime,
 }
 
 /// A response of the service, and how it is stored if it is.
@@ -213,15 +215,16 @@ where
         validation: Option<Validation>,
     ) -> Answer<Received, S::Error> {
         let (original, began) = (self.head.clone(), self.began);
-        let is_conditional = rules::make_conditional(&mut self.head.headers, &stored.head.headers);
-        let result = self.inner.call(Request::from_parts(self.head, self.body)).await;
         let shared = self.shared;
-        let now = shared.now();
         let wanted = Wanted {
             target,
             head: &original,
             began,
+            asked: shared.now(),
         };
+        let is_conditional = rules::make_conditional(&mut self.head.headers, &stored.head.headers);
+        let result = self.inner.call(Request::from_parts(self.head, self.body)).await;
+        let now = shared.now();
         let serves_stale = rules::may_be_stale(&stored.head, now, "stale-if-error", !shared.is_private);
         let answer = match result {
             Err(_) if serves_stale => Ok(stored.respond(&original, now, None)),
@@ -234,7 +237,7 @@ where
             }
             Ok(response) => {
                 let is_error = response.status().is_server_error();
-                let fetched = shared.read(&original, response).await;
+                let fetched = shared.read(&wanted, response).await;
                 if fetched.stored.is_none() && !is_error {
                     // It is replaced by one that may not be stored.
                     let _ = shared.cache.invalidate(key);
@@ -249,13 +252,14 @@ where
     /// Calls the service, and stores the response if it may be.
     async fn fetch_alone(mut self, target: &Target, fwd: &str) -> Answer<Received, S::Error> {
         let (original, began) = (self.head.clone(), self.began);
-        let response = self.inner.call(Request::from_parts(self.head, self.body)).await?;
-        let fetched = self.shared.read(&original, response).await;
         let wanted = Wanted {
             target,
             head: &original,
             began,
+            asked: self.shared.now(),
         };
+        let response = self.inner.call(Request::from_parts(self.head, self.body)).await?;
+        let fetched = self.shared.read(&wanted, response).await;
         Ok(self.shared.keep(&wanted, fetched, fwd))
     }
 
@@ -292,6 +296,12 @@ where
                 return Err(NotShared);
             };
             let (shared, head, began) = (this.shared, this.head.clone(), this.began);
+            let wanted = Wanted {
+                target,
+                head: &head,
+                began,
+                asked: shared.now(),
+            };
             // The response is for others too.
             rules::make_unconditional(&mut this.head.headers);
             let response = match this.inner.call(Request::from_parts(this.head, this.body)).await {
@@ -301,12 +311,7 @@ where
                     return Err(NotShared);
                 }
             };
-            let fetched = shared.read(&head, response).await;
-            let wanted = Wanted {
-                target,
-                head: &head,
-                began,
-            };
+            let fetched = shared.read(&wanted, response).await;
             match &fetched.stored {
                 Some((stored, plan)) if plan.names == names => {
                     let options = shared.options(&wanted, &stored.head, plan.lifetime);
@@ -393,8 +398,15 @@ impl Shared {
         let _ = self.cache.insert_entry(key, "", InsertOptions::ttl(NOT_STORED_FOR));
     }
 
-    fn plan(&self, request: &request::Parts, response: &response::Parts, now: SystemTime) -> Option<Plan> {
-        rules::plan(request, response, now, !self.is_private, self.keeps_stale)
+    fn plan(&self, wanted: &Wanted<'_>, response: &response::Parts, now: SystemTime) -> Option<Plan> {
+        rules::plan(
+            wanted.head,
+            response,
+            wanted.asked,
+            now,
+            !self.is_private,
+            self.keeps_stale,
+        )
     }
 
     /// The options of the insertion of a response.
@@ -415,12 +427,12 @@ impl Shared {
     /// Reads a response if it is to be stored.
     async fn read<Received: Body<Data = Bytes> + Unpin>(
         &self,
-        request: &request::Parts,
+        wanted: &Wanted<'_>,
         response: Response<Received>,
     ) -> Fetched<Received> {
         let (mut head, body) = response.into_parts();
         let now = self.now();
-        let Some(plan) = self.plan(request, &head, now) else {
+        let Some(plan) = self.plan(wanted, &head, now) else {
             return Fetched {
                 response: Response::from_parts(head, CacheBody::passed(body)),
                 stored: None,
@@ -511,7 +523,7 @@ impl Shared {
         let mut response = Response::new(());
         *response.status_mut() = stored.head.status;
         *response.headers_mut() = stored.head.headers.clone();
-        match self.plan(wanted.head, &response.into_parts().0, now) {
+        match self.plan(wanted, &response.into_parts().0, now) {
             None => _ = self.cache.invalidate(key),
             Some(plan) => {
                 stored.head.policy = plan.policy.clone();

@@ -172,6 +172,71 @@ async fn a_response_is_fresh_for_its_time() {
     assert_eq!(cached.get(&[]).await.body, "body 4");
 }
 
+/// The clock of the tests stands at 17:46:40 when they begin.
+#[tokio::test]
+async fn a_response_has_an_age_when_it_arrives() {
+    // The age by `Date`, the age by `Age`, how long the service takes, and the greater of the two with the delay.
+    for (date, age, delay, arrives) in [
+        ("Sun, 17 Mar 2030 17:46:10 GMT", "0", 0, 30),
+        ("Sunday, 17-Mar-30 17:46:10 GMT", "20", 0, 30),
+        ("Sun Mar 17 17:46:30 2030", "20", 0, 20),
+        ("Sun, 17 Mar 2030 17:46:40 GMT", "20", 7, 27),
+        ("Sun, 17 Mar 2030 17:46:10 GMT", "20", 7, 37),
+        ("Sun, 17 Mar 2030 17:50:00 GMT", "", 7, 7),
+        ("yesterday", "x", 0, 0),
+    ] {
+        let cached = Cached::new(
+            |layer| layer,
+            move |_, _| {
+                response(
+                    200,
+                    &[("cache-control", "max-age=60"), ("date", date), ("age", age)],
+                    "body",
+                )
+            },
+        );
+        let held = cached.backend.gate.acquire_many(1000).await.unwrap();
+        let mut first = Box::pin(cached.get(&[]));
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        assert!(first.as_mut().poll(&mut context).is_pending());
+        cached.pass(delay);
+        drop(held);
+        assert_eq!(first.await, Seen::new(200, "body", "fwd=miss; stored"));
+        cached.pass(5);
+        let hit = cached.send(request(Method::GET, &[])).await.unwrap();
+        assert_eq!(hit.headers()["age"], (arrives + 5).to_string(), "{date} {age} {delay}");
+        let did = format!("hit; ttl={}", 60 - arrives - 5);
+        assert_eq!(seen(hit).await, Seen::new(200, "body", &did));
+        cached.pass(60 - arrives - 5);
+        assert!(cached.get(&[]).await.did.starts_with("leafpress; fwd=miss"));
+    }
+}
+
+/// The age after a validation is that of its response, whatever the stored one said.
+#[tokio::test]
+async fn a_validation_renews_the_age() {
+    let cached = Cached::new(
+        |layer| layer,
+        |_, call| match call {
+            0 => {
+                let date = ("date", "Sun, 17 Mar 2030 17:46:40 GMT");
+                response(200, &[("cache-control", "max-age=60"), ("etag", "\"1\""), date], "body")
+            }
+            1 => response(304, &[("etag", "\"1\"")], ""),
+            _ => response(304, &[("date", "Sun, 17 Mar 2030 17:48:30 GMT")], ""),
+        },
+    );
+    cached.get(&[]).await;
+    for ttl in [60, 50] {
+        cached.pass(60);
+        assert_eq!(cached.get(&[]).await.did, "leafpress; fwd=stale; fwd-status=304");
+        assert_eq!(
+            cached.get(&[]).await,
+            Seen::new(200, "body", &format!("hit; ttl={ttl}"))
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_stale_response_is_validated() {
     for validator in [("etag", "\"v1\""), ("last-modified", "Thu, 01 Jan 2026 00:00:00 GMT")] {
