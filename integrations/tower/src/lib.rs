@@ -2,8 +2,8 @@
 //!
 //! The layer answers `GET` and `HEAD` requests from stored responses to `GET` while they are fresh, validates stale
 //! ones by `ETag` or `Last-Modified`, keeps the variants that `Vary` names apart, and answers conditional requests by
-//! `304 Not Modified`. Requests for a response that is being fetched wait for it. A request with an unsafe method
-//! (`POST`, `PUT`, `DELETE`, `PATCH`) removes the responses of its target, unless its answer is an error. What a
+//! `304 Not Modified`. Requests for a response that is being fetched or validated wait for it. A request with an unsafe
+//! method (`POST`, `PUT`, `DELETE`, `PATCH`) removes the responses of its target, unless its answer is an error. What a
 //! response allows is done: `stale-while-revalidate` in a task, `stale-if-error`. Each response says in `Cache-Status`
 //! (RFC 9211) what was done.
 //!
@@ -23,8 +23,9 @@
 //! Bodies are collected before they are sent on, up to [`CacheLayer::max_body_bytes`]; longer ones and those with
 //! trailers are passed on and not stored. Responses that set cookies are stored in a shared cache only if they are
 //! `public`. Of a request its target is stored, and hashes of the headers that choose among responses. With `s-maxage`
-//! a shared cache must validate what is stale, so `stale-while-revalidate` has no effect. Requests that find a stale
-//! response without it validate it one by one.
+//! a shared cache must validate what is stale, so `stale-while-revalidate` has no effect. Requests with credentials,
+//! `no-store`, `no-cache`, `max-age` or `min-fresh` are sent one by one, as are those that validate a response which is
+//! never fresh.
 //!
 //! [tower]: https://docs.rs/tower
 

@@ -220,6 +220,12 @@ pub(crate) fn may_be_stale(head: &Head, now: SystemTime, name: &str, is_shared: 
     head.fresh_until + stale_time(&head.headers, name, is_shared) > now
 }
 
+/// Returns true if a response was stale already when it arrived.
+pub(crate) fn is_never_fresh(head: &Head) -> bool {
+    // Before its arrival a response has the age that it arrives with.
+    head.policy.time_to_live(SystemTime::UNIX_EPOCH).is_zero()
+}
+
 /// Returns true if a `304 Not Modified` is about another response than the stored one (RFC 9111, 4.3.4).
 pub(crate) fn is_of_another(fresh: &HeaderMap, stored: &HeaderMap) -> bool {
     let etag = |headers: &HeaderMap| {

@@ -11,7 +11,7 @@ use http::header::{AGE, CONTENT_LENGTH, HeaderName, SET_COOKIE};
 use http::{HeaderValue, Method, Request, Response, StatusCode, request, response};
 use http_body::Body;
 use http_cache_semantics::BeforeRequest;
-use leafpress::cache::{CacheUpdate, InsertOptions, Moment};
+use leafpress::cache::{CacheUpdate, InsertOptions, LoadError, Moment};
 use tower_service::Service;
 
 use crate::body::{self, CacheBody, Read};
@@ -197,13 +197,62 @@ where
             if rules::is_only_if_cached(&self.head.headers) {
                 return Ok(without_body(StatusCode::GATEWAY_TIMEOUT, "fwd=stale"));
             }
-            return self.validate(&target, &key, stored, None).await;
+            return self.validate_for_all(&target, &key, stored, None).await;
         };
         let response = stored.respond(&self.head, now, None);
         if let Some(validation) = self.shared.begin_validation(&key) {
-            runtime.spawn(async move { self.validate(&target, &key, stored, Some(validation)).await.map(drop) });
+            runtime.spawn(async move {
+                let validated = self.validate_for_all(&target, &key, stored, Some(validation));
+                validated.await.map(drop)
+            });
         }
         Ok(response)
+    }
+
+    /// Like [`Exchange::validate`], for all requests that find the stale response at once.
+    async fn validate_for_all(
+        self,
+        target: &Target,
+        key: &[u8],
+        stored: Stored,
+        validation: Option<Validation>,
+    ) -> Answer<Received, S::Error> {
+        // Others would wait in vain for a response that is fresh for nobody.
+        if !rules::may_share(&self.head.headers) || rules::is_never_fresh(&stored.head) {
+            return self.validate(target, key, stored, validation).await;
+        }
+        let (shared, head) = (Arc::clone(&self.shared), self.head.clone());
+        let (mut exchange, mut own) = (Some((self, validation)), None);
+        // What is loaded is stored under the response's own key, and nothing under this one.
+        let load = async {
+            // Another request may have validated the response since.
+            if !shared.has_fresh(target, &head).await
+                && let Some((this, validation)) = exchange.take()
+            {
+                own = Some(this.validate(target, key, stored.clone(), validation).await);
+            }
+            Err::<(Vec<u8>, InsertOptions), _>(NotShared)
+        };
+        let loaded = shared.cache.get_or_fetch_entry(&[key, b"\nstale"].concat(), load).await;
+        if let Some(own) = own {
+            return own;
+        }
+        if let (Err(LoadError::Load(_)), Some((found, is_fresh))) = (loaded, shared.current(target, &head).await) {
+            let now = shared.now();
+            if is_fresh {
+                return Ok(found.respond(&head, now, Some("fwd=stale; collapsed")));
+            }
+            // A validation that leaves the response as it was has failed.
+            let is_as_it_was = found.head.fresh_until == stored.head.fresh_until;
+            if is_as_it_was && rules::may_be_stale(&found.head, now, "stale-if-error", !shared.is_private) {
+                return Ok(found.respond(&head, now, None));
+            }
+        }
+        match exchange {
+            Some((this, validation)) => this.validate(target, key, stored, validation).await,
+            // Does not happen: a loader that has run has left its response.
+            None => Ok(without_body(StatusCode::INTERNAL_SERVER_ERROR, "fwd=stale")),
+        }
     }
 
     /// Validates a stored response with the service. `validation` ends with it.
@@ -392,6 +441,27 @@ impl Shared {
             // A cache that fails has nothing.
             Ok(None) | Err(_) => Found::Nothing,
         }
+    }
+
+    /// Returns the stored response that a request chooses, and whether it is fresh.
+    async fn current(&self, target: &Target, request: &request::Parts) -> Option<(Box<Stored>, bool)> {
+        let names = self.names(target).await;
+        let Found::Stored(stored) = self.find(&target.key(&names, &request.headers)).await else {
+            return None;
+        };
+        match stored
+            .head
+            .policy
+            .before_request(&rules::deciding(request, &names), self.now())
+        {
+            BeforeRequest::Fresh(_) => Some((stored, true)),
+            BeforeRequest::Stale { matches, .. } => matches.then_some((stored, false)),
+        }
+    }
+
+    async fn has_fresh(&self, target: &Target, request: &request::Parts) -> bool {
+        let current = self.current(target, request).await;
+        current.is_some_and(|(_, is_fresh)| is_fresh)
     }
 
     fn mark_not_stored(&self, key: &[u8]) {
