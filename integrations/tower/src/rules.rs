@@ -137,11 +137,11 @@ pub(crate) struct Plan {
     pub lifetime: Duration,
 }
 
-/// Returns how a response is stored, or [`None`] if it is not. It was asked for at `asked`, and arrived `now`.
+/// Returns how a response is stored, or [`None`] if it is not. It was requested at `requested_at`, and arrived `now`.
 pub(crate) fn plan(
     request: &request::Parts,
     response: &response::Parts,
-    asked: SystemTime,
+    requested_at: SystemTime,
     now: SystemTime,
     is_shared: bool,
     keeps_stale: Duration,
@@ -156,7 +156,7 @@ pub(crate) fn plan(
     let mut decides = Response::new(());
     *decides.status_mut() = response.status;
     *decides.headers_mut() = headers.clone();
-    let age = initial_age(headers, asked, now);
+    let age = initial_age(headers, requested_at, now);
     decides.headers_mut().insert(AGE, age.as_secs().into());
     // Directives have no case; `http-cache-semantics` knows them in lower case.
     if let Some(control) = joined(headers, &CACHE_CONTROL) {
@@ -192,14 +192,14 @@ pub(crate) fn plan(
 }
 
 /// Returns the age of a response when it arrived (RFC 9111, 4.2.3), bounded so that it can be calculated with.
-fn initial_age(headers: &HeaderMap, asked: SystemTime, now: SystemTime) -> Duration {
+fn initial_age(headers: &HeaderMap, requested_at: SystemTime, now: SystemTime) -> Duration {
     let since = |time| now.duration_since(time).unwrap_or_default();
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let age = text(AGE).unwrap_or_default().trim();
     // Too many digits are a great age (RFC 9111, 1.2.2), and what is no number is none.
     let is_number = !age.is_empty() && age.bytes().all(|digit| digit.is_ascii_digit());
     let seconds = if is_number { age.parse().unwrap_or(u64::MAX) } else { 0 };
-    let corrected = Duration::from_secs(seconds).saturating_add(since(asked));
+    let corrected = Duration::from_secs(seconds).saturating_add(since(requested_at));
     let date = text(DATE).and_then(|date| httpdate::parse_http_date(date).ok());
     date.map_or(Duration::ZERO, since).max(corrected).min(MAX_LIFETIME)
 }

@@ -96,7 +96,7 @@ struct Wanted<'a> {
     head: &'a request::Parts,
     began: Moment,
     /// The time when the service was called.
-    asked: SystemTime,
+    requested_at: SystemTime,
 }
 
 /// A response of the service, and how it is stored if it is.
@@ -269,7 +269,7 @@ where
             target,
             head: &original,
             began,
-            asked: shared.now(),
+            requested_at: shared.now(),
         };
         let is_conditional = rules::make_conditional(&mut self.head.headers, &stored.head.headers);
         let result = self.inner.call(Request::from_parts(self.head, self.body)).await;
@@ -305,7 +305,7 @@ where
             target,
             head: &original,
             began,
-            asked: self.shared.now(),
+            requested_at: self.shared.now(),
         };
         let response = self.inner.call(Request::from_parts(self.head, self.body)).await?;
         let fetched = self.shared.read(&wanted, response).await;
@@ -349,7 +349,7 @@ where
                 target,
                 head: &head,
                 began,
-                asked: shared.now(),
+                requested_at: shared.now(),
             };
             // The response is for others too.
             rules::make_unconditional(&mut this.head.headers);
@@ -472,7 +472,7 @@ impl Shared {
         rules::plan(
             wanted.head,
             response,
-            wanted.asked,
+            wanted.requested_at,
             now,
             !self.is_private,
             self.keeps_stale,
