@@ -89,6 +89,7 @@ FIELD_EXPIRY = st.one_of(
 KEYSPACE = st.one_of(
     _command("DEL", _some(KEYS)), _command("UNLINK", KEYS), _command("EXISTS", _some(KEYS)), _command("RENAME", KEYS, KEYS),
     _command("RENAMENX", KEYS, KEYS), _command("COPY", KEYS, KEYS), _command("COPY", KEYS, KEYS, "REPLACE"), _command("TOUCH", KEYS),
+    _command("COPY", KEYS, KEYS, "DB", st.sampled_from(["0", "5", "x"]), st.sampled_from([[], ["REPLACE"]])),
     _command("EXPIRE", KEYS, st.sampled_from(["1000", "-1", "0"])), _command("PERSIST", KEYS), _command("EXPIRETIME", KEYS),
     _command("MOVE", KEYS, "5"))
 

@@ -11,7 +11,7 @@ from conftest import CONTROL
 from resp import OK, Reply, as_pairs, info, is_compressed, is_error
 from sequences import TRANSPARENT_SEQUENCES, known
 from servers import until
-from twins import FIELD_EXPIRY, NEWER, compare
+from twins import FIELD_EXPIRY, NEWER, compare, run, shape
 
 pytestmark = pytest.mark.skipif(CONTROL, reason="about the module")
 PREFIXES = {"leafpress.hash-prefixes": '"h:"', "leafpress.string-prefixes": '"s:"'}
@@ -44,7 +44,7 @@ COMMANDS = [
 BIT_COMMANDS = ["SETBIT K 3 1", "GETBIT M 3", "BITFIELD K SET u8 0 1", "BITCOUNT M", "BITOP OR K L K", "PFADD M a", "PFMERGE M M", "PFCOUNT M",
                 "BITFIELD_RO M GET u8 0"]
 # From a key with a prefix to one without.
-MOVING_COMMANDS = ["COPY K N REPLACE", "RENAMENX K N", "RENAME K N"]
+MOVING_COMMANDS = ["COPY K N DB 3 REPLACE", "COPY K N REPLACE", "RENAMENX K N", "RENAME K N"]
 TYPE_COMMANDS = ["TYPE K", "SCAN 0 TYPE string"]
 
 
@@ -395,6 +395,97 @@ def test_a_value_whose_new_name_has_no_prefix_is_native(start):
         assert here("RENAMENX", "h:1", "s:2") == 0 == here("COPY", "h:1", "s:2") and here("RENAME", "h:1", "h:1") == OK
         assert is_error(here.request("RENAME", "h:none", "other")) and here("COPY", "h:none", "other") == 0 and is_compressed(here, "h:1")
         assert is_error(here.request("COPY", "h:1", "other", "NONSENSE")) and here("EXISTS", "other") == 0
+
+
+def test_a_copy_in_another_database_without_a_prefix_is_native(start):
+    """Alone, in a transaction and in a script, as a copy of a native value: replies, values, times to live,
+    WATCH, replicas, the append-only file, and the client stays in its database."""
+    primary, replica = start(appendonly="yes", **{"aof-use-rdb-preamble": "no"}, **PREFIXES), start(**PREFIXES)
+    fields = [part for n in range(3000) for part in (f"field:{n}", f"value {n}")]
+    options = [["DB", 3], ["DB", 3], ["DB", 3, "REPLACE"], ["replace", "db", "3"], ["DB", 5, "REPLACE", "DB", 3], ["DB", 0], ["DB", 0, "REPLACE"],
+               ["DB", 2], ["DB", "x"], ["DB", 99], ["DB", -1], ["DB"], ["DB", 3, "NONSENSE"], ["REPLACE", "DB", 3, "DB"], ["DB", "03", "REPLACE"]]
+    sources = {"h:1": "n:1", "s:1": "m:1", "h:long": "n:long", "s:long": "m:long", "s:none": "m:none"}
+    with primary.client() as here, replica.client() as there, primary.client() as listener:
+        there("REPLICAOF", "127.0.0.1", primary.port)
+        until(lambda: servers.is_replicated(here, there), 20, "the replica")
+
+        def of_database(number):
+            """The keys of a database without the letter of the twin: what they are, whether compressed, and until when."""
+            held = {}
+            here("SELECT", number)
+            for name in here("KEYS", "x:*"):
+                word = here("TYPE", name).value
+                value = {b"hash": lambda: sorted(as_pairs(here("HGETALL", name))), b"string": lambda: here("GET", name)}[word]()
+                held[name] = (word, is_compressed(here, name), value, here("PEXPIRETIME", name))
+            here("SELECT", 0)
+            return held
+
+        for way in ("plain", "multi", "lua"):
+            outcomes = []
+            for mine in (True, False):
+                here("FLUSHALL")
+                for ours, native in sources.items():
+                    name = ours if mine else native
+                    if "none" not in name:
+                        if name[0] in "hn":
+                            here("HSET", name, *(fields if "long" in name else ["a", 1, "b", 2]))
+                        else:
+                            here("SET", name, b"text" * (30_000 if "long" in name else 1))
+                        here("PEXPIREAT", name, 99999999999999)
+                        assert is_compressed(here, name) == mine
+                here("PERSIST", "h:1" if mine else "n:1")
+                commands = [["COPY", ours if mine else native, f"x:{ours}", *option] for ours, native in sources.items() for option in options]
+                here("SELECT", 2)
+                here("RPUSH", "x:h:1", 1)
+                here("SELECT", 0)
+                replies = run(here, commands, way)
+                assert here("DBSIZE") == 4 + len(here("KEYS", "x:*"))
+                outcomes.append(([shape(["COPY"], reply, True) for reply in replies], [of_database(number) for number in (0, 3, 5)]))
+                until(lambda: servers.is_replicated(here, there), 20, "the replica")
+                assert here("DEBUG", "DIGEST") == there("DEBUG", "DIGEST")
+                there("SELECT", 3)
+                assert not any(is_compressed(there, name) for name in there("KEYS", "*")) and there("DBSIZE") == 4
+                there("SELECT", 0)
+            assert outcomes[0] == outcomes[1], way
+            assert set(outcomes[0][1][1]) == {b"x:h:1", b"x:s:1", b"x:h:long", b"x:s:long"}
+        # A watched key of the other database, and nothing where there is nothing to copy.
+        here("FLUSHALL")
+        here("HSET", "h:1", "a", 1)
+        listener("SELECT", 3)
+        for command, is_run in (["COPY", "h:none", "x", "DB", 3], True), (["COPY", "h:1", "x", "DB", 3], False), (["COPY", "h:1", "x", "DB", 3], True):
+            listener("WATCH", "x")
+            here(*command)
+            assert isinstance(listener.pipe([["MULTI"], ["PING"], ["EXEC"]])[-1], list) == is_run, command
+        # A name with a prefix of the family stays compressed, one of the other family does not.
+        assert here("COPY", "h:1", "h:2", "DB", 3) == here("COPY", "h:1", "s:2", "DB", 3) == 1
+        assert is_compressed(listener, "h:2") and not is_compressed(listener, "s:2") and listener("HGET", "s:2", "a") == b"1"
+        assert is_compressed(here, "h:1") and here("DBSIZE") == 1
+        until(lambda: servers.is_replicated(here, there), 20, "the replica")
+        assert here("DEBUG", "DIGEST") == there("DEBUG", "DIGEST")
+        mark = here("DEBUG", "DIGEST")
+    primary.restart()
+    with primary.client() as here:
+        assert here("DEBUG", "DIGEST") == mark
+        here("SELECT", 3)
+        assert not is_compressed(here, "x") and not is_compressed(here, "s:2") and is_compressed(here, "h:2")
+
+
+@pytest.mark.only("valkey-9.1")
+def test_a_copy_needs_the_right_to_its_database(start):
+    """Alone, in a transaction and in a script, as a copy of a native value."""
+    server = start(**PREFIXES)
+    with server.client() as admin, server.client() as client:
+        admin("HSET", "h:1", "a", 1)
+        admin("HSET", "n:1", "a", 1)
+        for databases, expected in (("db=0", ["refused"] * 3), ("alldbs", ["allowed"] * 3)):
+            admin("ACL", "SETUSER", "u", "reset", "on", ">pw", "+@all", "~*", "resetdbs", databases)
+            client("AUTH", "u", "pw")
+            for name in ("n:1", "h:1"):
+                command = ["COPY", name, f"x:{name}", "DB", "3", "REPLACE"]
+                ways = [client.request(*command), client.request(*in_script(command)), in_transaction(client, command)]
+                assert [verdict(reply) for reply in ways] == expected, (databases, name, ways)
+        admin("SELECT", 3)
+        assert admin("HGET", "x:h:1", "a") == b"1" and not is_compressed(admin, "x:h:1")
 
 
 def test_values_that_were_native_before_their_prefix_stay_native(start):

@@ -15,6 +15,18 @@ pub struct Context {
     raw: *mut RawContext,
 }
 
+/// A database that is selected meanwhile. The one from before is selected again when this is dropped.
+pub struct Selecting {
+    context: Context,
+    before: i32,
+}
+
+impl Drop for Selecting {
+    fn drop(&mut self) {
+        self.context.select_database(self.before);
+    }
+}
+
 /// Writes a warning to the server's log, if there is a server.
 pub fn log_warning(text: &str) {
     log(c"warning", text);
@@ -83,6 +95,13 @@ impl Context {
     pub fn select_database(self, database: i32) -> bool {
         // SAFETY: the context is that of the running call.
         unsafe { (api().SelectDb)(self.raw, database) == OK }
+    }
+
+    /// Selects a database until the returned value is dropped; `None` if the server does not have it.
+    pub fn selecting(self, database: i32) -> Option<Selecting> {
+        let before = self.database();
+        let selecting = Selecting { context: self, before };
+        self.select_database(database).then_some(selecting)
     }
 
     /// Returns whether the module must not write on its own now: writes of clients are paused, as for a failover.

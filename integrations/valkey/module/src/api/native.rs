@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::context::Context;
 use super::failure::Failure;
-use super::raw::{REPLY_ARRAY, REPLY_ERROR, REPLY_UNKNOWN, RawReply, RawString};
+use super::raw::{REPLY_ARRAY, REPLY_ERROR, REPLY_INTEGER, REPLY_UNKNOWN, RawReply, RawString};
 use super::string::{OwnedStr, Str};
 use super::table::api;
 
@@ -67,6 +67,23 @@ impl Context {
     /// Runs a native command, and forwards its reply.
     pub fn reply_natively(self, command: &CStr, arguments: &[Str<'_>]) {
         self.reply_with(&self.run(command, arguments));
+    }
+
+    /// Runs a native command that replies whether it has done anything. If it has, calls `then`, whose error takes the
+    /// place of the reply, which is forwarded otherwise.
+    pub fn reply_natively_after(
+        self,
+        command: &CStr,
+        arguments: &[Str<'_>],
+        then: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let reply = self.run(command, arguments);
+        // SAFETY: the reply lives; the server accepts a null one, whose type is none of these.
+        if unsafe { (api().CallReplyType)(reply.0) == REPLY_INTEGER && (api().CallReplyInteger)(reply.0) == 1 } {
+            then()?;
+        }
+        self.reply_with(&reply);
+        Ok(())
     }
 
     fn reply_with(self, reply: &CallReply) {

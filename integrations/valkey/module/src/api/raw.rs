@@ -76,6 +76,7 @@ pub const CTX_FLAG_RESP3: c_int = 1 << 22;
 
 pub const REPLY_UNKNOWN: c_int = -1;
 pub const REPLY_ERROR: c_int = 1;
+pub const REPLY_INTEGER: c_int = 2;
 pub const REPLY_ARRAY: c_int = 3;
 
 pub const ACL_LOG_COMMAND: c_int = 1;

@@ -203,19 +203,64 @@ pub fn renamenx(context: Context, arguments: &[Str<'_>]) -> Done {
     }
 }
 
-/// `COPY key destination [REPLACE]`: a copy whose name has no prefix is native. A copy in another database is left to
-/// the server.
+/// Returns the database that the options of a `COPY` name: the last one counts. `None` if there is none, or if the server
+/// does not accept the options.
+fn database_named(options: &[Str<'_>]) -> Option<i32> {
+    let (mut named, mut rest) = (None, options);
+    while let [option, others @ ..] = rest {
+        rest = match others {
+            [number, others @ ..] if option.bytes().eq_ignore_ascii_case(b"DB") => {
+                named = Some(i32::try_from(integer(number.bytes())?).ok()?);
+                others
+            }
+            _ if option.bytes().eq_ignore_ascii_case(b"REPLACE") => others,
+            _ => return None,
+        };
+    }
+    named
+}
+
+/// Makes the copy native that the server has made in the selected database. If it cannot be read, it is deleted: native
+/// commands could not read it either.
+fn convert_copy(context: Context, name: Str<'_>) -> Done {
+    let mut key = Key::write(context, name);
+    let converted = make_native(context, &mut key);
+    if converted.is_err() {
+        key.delete();
+    }
+    drop(key);
+    let command = if converted.is_ok() { c"LP.EXPORT" } else { c"DEL" };
+    context.replicate(command, &[name]);
+    converted
+}
+
+/// A `COPY` with `DB`, to a name without a prefix. The server makes the copy, as in its other databases, and sends the
+/// command to replicas. Then the copy becomes native there, which is sent to replicas as a command in its database.
+fn copy_to_database(context: Context, arguments: &[Str<'_>], destination: Str<'_>, database: i32) -> Done {
+    context.reply_natively_after(c"COPY", arguments, || {
+        let _selected = context
+            .selecting(database)
+            .ok_or(Failure::text("ERR DB index is out of range"))?;
+        convert_copy(context, destination)
+    })
+}
+
+/// `COPY key destination [DB database] [REPLACE]`: a copy whose name has no prefix is native.
 pub fn copy(context: Context, arguments: &[Str<'_>]) -> Done {
-    let (name, destination, replace) = match *arguments {
-        [_, name, destination] => (name, destination, None),
-        [_, name, destination, option] if option.bytes().eq_ignore_ascii_case(b"REPLACE") => {
-            (name, destination, Some(option))
-        }
-        _ => return Err(Failure::LeftToServer),
+    let [_, name, destination, ref options @ ..] = *arguments else {
+        return Err(Failure::Arity);
     };
     if !loses_its_prefix(&Key::look(context, name), destination) {
         return Err(Failure::LeftToServer);
     }
+    let replace = match *options {
+        [] => None,
+        [option] if option.bytes().eq_ignore_ascii_case(b"REPLACE") => Some(option),
+        _ => {
+            let database = database_named(options).ok_or(Failure::LeftToServer)?;
+            return copy_to_database(context, &arguments[1..], destination, database);
+        }
+    };
     if replace.is_none() && !Key::look(context, destination).is_empty() {
         context.integer(0);
         return Ok(());
