@@ -11,6 +11,7 @@ mod dict;
 mod expiry;
 mod glob;
 mod hash;
+mod hyperloglog;
 mod keyed;
 mod lcs;
 mod many;
@@ -193,7 +194,7 @@ commands! {
     c"LP._AUTH_BITCOUNT" bits::bitcount => BITCOUNT, READ, -2, one(RO), "read bitmap slow", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_BITPOS" bits::bitpos => BITPOS, READ, -3, one(RO), "read bitmap slow", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_BITFIELD_RO" bits::bitfield_ro => BITFIELD_RO, READ_FAST, -2, one(RO), "read bitmap fast", c"As of the native command", c"Stands for a native command in transparent mode";
-    c"LP._AUTH_PFCOUNT" native::all_texts => PFCOUNT, READ, -2, many(1, RW_READ), "read hyperloglog slow", c"As of the native command", c"Stands for a native command in transparent mode";
+    c"LP._AUTH_PFCOUNT" hyperloglog::pfcount => PFCOUNT, READ, -2, many(1, RW_READ), "read hyperloglog slow", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_HEXPIRE" native::field_expiry => HEXPIRE, REMOVE_FAST, -6, one(RW_UPDATE), "write hash fast", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_HPEXPIRE" native::field_expiry => HPEXPIRE, REMOVE_FAST, -6, one(RW_UPDATE), "write hash fast", c"As of the native command", c"Stands for a native command in transparent mode";
     c"LP._AUTH_HEXPIREAT" native::field_expiry => HEXPIREAT, REMOVE_FAST, -6, one(RW_UPDATE), "write hash fast", c"As of the native command", c"Stands for a native command in transparent mode";

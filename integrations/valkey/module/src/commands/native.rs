@@ -62,23 +62,6 @@ pub fn bitop(context: Context, arguments: &[Str<'_>]) -> Done {
     converted(context, &arguments[3..])
 }
 
-/// Runs a command natively that only reads its keys, unless one has a string of the module's.
-fn read(context: Context, names: &[Str<'_>]) -> Done {
-    for name in names {
-        if let Ok(Some(Borrowed::Text(_))) = Key::read(context, *name).value() {
-            return Err(refusal(
-                "cannot read a compressed string: a command that writes bits, or LP.EXPORT, makes it native",
-            ));
-        }
-    }
-    Err(Failure::LeftToServer)
-}
-
-/// A command that reads the strings of all of its keys: `PFCOUNT`.
-pub fn all_texts(context: Context, arguments: &[Str<'_>]) -> Done {
-    read(context, &arguments[1..])
-}
-
 /// Returns the arguments of the `FIELDS` clause that ends a command, if it is well-formed: those of each field, `each`
 /// of them.
 fn fields_clause<'a, 'c>(arguments: &'a [Str<'c>], each: usize) -> Option<&'a [Str<'c>]> {
@@ -203,8 +186,8 @@ pub fn renamenx(context: Context, arguments: &[Str<'_>]) -> Done {
     }
 }
 
-/// Returns the database that the options of a `COPY` name: the last one counts. `None` if there is none, or if the server
-/// does not accept the options.
+/// Returns the database that the options of a `COPY` name: the last one counts. `None` if there is none, or if the
+/// server does not accept the options.
 fn database_named(options: &[Str<'_>]) -> Option<i32> {
     let (mut named, mut rest) = (None, options);
     while let [option, others @ ..] = rest {

@@ -3,7 +3,10 @@
 use std::ffi::{CStr, CString, c_int};
 use std::sync::OnceLock;
 
-use super::{COMMANDS, FOR_FILTER, bits, counters, hash, keyed, lcs, many, native, random, scan, set, strings, types};
+use super::{
+    COMMANDS, FOR_FILTER, bits, counters, hash, hyperloglog, keyed, lcs, many, native, random, scan, set, strings,
+    types,
+};
 use crate::api::Context;
 use crate::api::command::{Command, handler, register as register_one};
 use crate::api::raw::CommandFn;
@@ -191,7 +194,7 @@ twins! {
         BITCOUNT bits::bitcount, Text, First;
         BITPOS bits::bitpos, Text, First;
         BITFIELD_RO bits::bitfield_ro, Text, First;
-        PFCOUNT native::all_texts, Text, All;
+        PFCOUNT hyperloglog::pfcount, Text, All;
         HEXPIRE native::field_expiry, Hash, First;
         HPEXPIRE native::field_expiry, Hash, First;
         HEXPIREAT native::field_expiry, Hash, First;
