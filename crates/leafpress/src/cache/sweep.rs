@@ -128,8 +128,8 @@ impl CacheInner {
             // Otherwise records with queued reads would be removed as expired.
             self.apply_queued_reads();
         }
-        // Turns in a row without progress because of the disk, the time of the first, and the bytes of nodes then.
-        let mut stalled: (usize, Option<Instant>, u64) = (0, None, u64::MAX);
+        // Turns in a row without progress because of the disk, the time waited in them, and the bytes of nodes then.
+        let mut stalled: (usize, Duration, u64) = (0, Duration::ZERO, u64::MAX);
         for _ in 0..turns {
             if excess() <= tolerated {
                 return;
@@ -138,14 +138,13 @@ impl CacheInner {
                 disk.make_room();
                 let held = self.tree.node_bytes();
                 if !disk.is_stalled() || held < stalled.2 {
-                    stalled = (0, None, held);
+                    stalled = (0, Duration::ZERO, held);
                 } else {
-                    let since = *stalled.1.get_or_insert_with(Instant::now);
                     stalled.0 += 1;
-                    if stalled.0 > MAX_STALLED_TURNS && !disk.wait_stalled(since) {
+                    if stalled.0 > MAX_STALLED_TURNS && !disk.wait_stalled(&mut stalled.1) {
                         disk.forget();
                         warn_event!(cache = %self.observer.name, "disk forgotten");
-                        stalled = (0, None, u64::MAX);
+                        stalled = (0, Duration::ZERO, u64::MAX);
                     }
                 }
             }

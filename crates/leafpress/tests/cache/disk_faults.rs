@@ -74,6 +74,7 @@ fn a_stalled_device_holds_up_no_read_of_memory_and_no_memory_is_exceeded() {
         assert!(slowest < Duration::from_secs(1), "{slowest:?}");
     });
     let stats = cache.stats();
+    assert!(stats.disk.as_ref().unwrap().dropped > 0, "{stats:?}");
     assert!(
         stats.peak_bytes <= stats.memory_bytes + stats.memory_bytes / 20 + (4 << 20),
         "{stats:?}"

@@ -63,15 +63,20 @@ fn a_scan_sees_both_tiers_in_order_and_moves_nothing() {
     );
     assert_scans(&cache, &model);
     cache.settle().unwrap();
+    let settled = cache.stats().disk.unwrap();
     assert_scans(&cache, &model);
     let after = cache.stats();
     assert_eq!((after.hits, after.misses), (before.hits, before.misses));
     // The upkeep may still evict.
     assert_eq!(after.promoted, before.promoted);
     assert!(after.records <= before.records, "{after:?}");
-    // Each block is read a few times, not once per record.
+    // Each block is read a few times, not once per record. Only what leaves memory during a scan is looked up.
     let disk = after.disk.unwrap();
-    assert_eq!(disk.lookups, before.disk.unwrap().lookups);
+    let has_left = disk.admitted + disk.clean > settled.admitted + settled.clean;
+    assert!(
+        disk.lookups == settled.lookups || has_left,
+        "{disk:?} after {settled:?}"
+    );
 }
 
 #[test]

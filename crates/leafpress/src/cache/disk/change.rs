@@ -75,6 +75,7 @@ impl Tier {
             let from = state.leaves().get(change.leaf()).map(|leaf| Arc::clone(&leaf.from));
             drop(state);
             let Some(from) = from else { return Ok(()) };
+            let _transfer = self.device.begin_transfer();
             if let Err(failure) = log.append(change, &from, epoch) {
                 self.note_log_failure(&failure);
             }
@@ -130,9 +131,11 @@ impl Tier {
         // The log identifies leaves by their keys, and has to have the same ones.
         if let Some(log) = &mut log
             && log.is_kept()
-            && let Err(failure) = log.rewrite(&leaves, head, epoch)
         {
-            self.note_log_failure(&failure);
+            let _transfer = self.device.begin_transfer();
+            if let Err(failure) = log.rewrite(&leaves, head, epoch) {
+                self.note_log_failure(&failure);
+            }
         }
         let mut state = self.state.write();
         if are_fewer && state.generation == generation {

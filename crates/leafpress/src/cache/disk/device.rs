@@ -19,8 +19,19 @@ pub(super) struct Device {
     locked: Option<Arc<FileStore>>,
     /// Number of blocks, numbered from 0.
     pub blocks: u64,
-    /// Completed transfers of the writer: while the count increases the device makes progress.
-    done: AtomicU64,
+    /// Transfers of the writer that have begun.
+    begun: AtomicU64,
+    /// Transfers of the writer that have ended: while the count increases the device makes progress.
+    ended: AtomicU64,
+}
+
+/// A transfer of the writer, which ends on drop.
+pub(super) struct Transfer<'d>(&'d AtomicU64);
+
+impl Drop for Transfer<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::Release);
+    }
 }
 
 /// A record may take at most this fraction (1/64) of the device.
@@ -39,7 +50,8 @@ impl Device {
             store,
             locked: None,
             blocks,
-            done: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
         }
     }
 
@@ -78,12 +90,16 @@ impl Device {
         self.store.is_empty()
     }
 
-    pub(super) fn note_transfer(&self) {
-        self.done.fetch_add(1, Ordering::Relaxed);
+    /// Begins a transfer of the writer, which a device that makes no progress holds up.
+    pub(super) fn begin_transfer(&self) -> Transfer<'_> {
+        self.begun.fetch_add(1, Ordering::Release);
+        Transfer(&self.ended)
     }
 
-    pub(super) fn transfers(&self) -> u64 {
-        self.done.load(Ordering::Relaxed)
+    /// Returns the number of transfers that have ended, and whether one is in progress.
+    pub(super) fn transfers(&self) -> (u64, bool) {
+        let ended = self.ended.load(Ordering::Acquire);
+        (ended, self.begun.load(Ordering::Acquire) > ended)
     }
 
     /// Reads each block into its own part of `into`.
@@ -122,8 +138,9 @@ impl Device {
                     result: Ok(()),
                 }),
         );
+        let transfer = self.begin_transfer();
         self.store.write_batch(&mut writes);
-        self.note_transfer();
+        drop(transfer);
         Ok(writes.into_iter().try_for_each(|write| write.result)?)
     }
 

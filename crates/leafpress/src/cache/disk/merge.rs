@@ -153,13 +153,16 @@ impl<'r> RunReader<'r> {
 /// Reads blocks of a run; on an error, one by one and repeatedly. A merge without the run would have to forget
 /// everything older.
 fn read_again(device: &Device, run: &Run, first: u64, into: &mut [u8]) -> Result<(), Failure> {
-    device.note_transfer();
-    if device.read(run.blocks_from(first), into).is_ok() {
+    let read = |block, into: &mut [u8]| {
+        let _transfer = device.begin_transfer();
+        device.read(run.blocks_from(block), into)
+    };
+    if read(first, into).is_ok() {
         return Ok(());
     }
     for (block, into) in (first..).zip(into.chunks_exact_mut(BLOCK_BYTES)) {
-        let tries = (1..MAX_READS).find_map(|_| device.read(run.blocks_from(block), into).ok());
-        tries.map_or_else(|| device.read(run.blocks_from(block), into), Ok)?;
+        let tries = (1..MAX_READS).find_map(|_| read(block, into).ok());
+        tries.map_or_else(|| read(block, into), Ok)?;
     }
     Ok(())
 }

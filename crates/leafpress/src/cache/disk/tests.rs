@@ -1,4 +1,5 @@
-//! The tier's work per operation depends neither on its size nor on the choice of keys.
+//! The tier's work per operation depends neither on its size nor on the choice of keys, and a device is stalled only if
+//! a transfer is.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,7 +10,7 @@ use super::filter::FilterBuilder;
 use super::key_hash::KeyHasher;
 use super::run::{CHUNK_BLOCKS, Run};
 use super::state::{SuperLeaf, TierState};
-use super::tier::Tier;
+use super::tier::{MAX_WAIT, Tier};
 use crate::cache::clock::SystemClock;
 use crate::cache::record;
 use leafpress_base::store::MemoryStore;
@@ -103,6 +104,35 @@ fn a_batch_costs_no_more_where_the_store_is_large() {
         small > 0 && large <= small + small / 4,
         "{large} leaves were examined, and {small} in a small tier"
     );
+}
+
+/// A writer that has no processor, or that merges for long, is waited for, and nothing is dropped.
+#[test]
+fn a_device_is_stalled_only_if_a_transfer_is() {
+    let tier = tier(1 << 14);
+    let mut stored = Vec::new();
+    record::write(&[7; 400], &record::Attributes::default(), None, &mut stored).unwrap();
+    for n in 0_u32.. {
+        if tier.is_full() {
+            break;
+        }
+        tier.begin_spill().spill(&n.to_be_bytes(), Some(&stored));
+    }
+    std::thread::scope(|scope| {
+        // The tier has no writer thread, as if that thread had no processor.
+        let evicting = scope.spawn(|| tier.make_room());
+        std::thread::sleep(MAX_WAIT * 2);
+        assert!(!tier.is_stalled() && !evicting.is_finished());
+        let transfer = tier.device.begin_transfer();
+        evicting.join().unwrap();
+        assert!(tier.is_stalled());
+        drop(transfer);
+    });
+    assert_eq!(tier.counters.sum(Count::Dropped), 0);
+    tier.begin_spill().spill(b"another", Some(&stored));
+    assert_eq!(tier.counters.sum(Count::Dropped), 1);
+    tier.write_all();
+    assert!(!tier.is_stalled());
 }
 
 /// After any changes the heap yields the oldest run, the same as an examination of all leaves.

@@ -24,7 +24,7 @@ use crate::cache::clock::Clock;
 use crate::cache::error::CacheError;
 use crate::cache::observer::Observer;
 use leafpress_base::mem::room::{TryGrow, room_for};
-use leafpress_base::sync::{Condvar, Mutex};
+use leafpress_base::sync::{Condvar, Mutex, MutexGuard};
 use leafpress_codec::Engine;
 
 /// Counters of departures from memory, by hash: a few keys share one.
@@ -33,10 +33,12 @@ pub(super) const VERSIONS: usize = 1024;
 const INDEX_DIVISOR: u64 = 2;
 /// Maximum number of full batches that wait to be written.
 pub(super) const MAX_SEALED: usize = 2;
-/// How long an evicting thread waits while the device completes no transfer. From then on, until it does, records are
-/// dropped instead of being admitted.
-const MAX_WAIT: Duration = Duration::from_millis(500);
-/// How long an evicting thread waits if nothing can be dropped, before everything on disk is forgotten.
+/// How long an evicting thread waits for the device to complete a transfer. From then on, until a batch is written,
+/// records are dropped instead of being admitted. Time in which the writer has no transfer in progress does not count:
+/// the writer is then merging, or waits for a processor.
+pub(super) const MAX_WAIT: Duration = Duration::from_millis(500);
+/// How long an evicting thread waits if the writer makes no transfer at all, before records are dropped, and if nothing
+/// can be dropped, before everything on disk is forgotten.
 const MAX_STALL: Duration = Duration::from_secs(5);
 /// Polling interval while waiting for the device.
 const SHORT_WAIT: Duration = Duration::from_millis(50);
@@ -344,13 +346,23 @@ impl Tier {
         let mut orders = self.orders.lock();
         orders.has_work = true;
         self.ordered.notify_one();
-        let mut transfers = self.device.transfers();
-        let mut since = Instant::now();
+        let (mut ended, _) = self.device.transfers();
+        // Sums of waits since a transfer ended.
+        let (mut waited, mut waited_for_device) = (Duration::ZERO, Duration::ZERO);
         while self.is_full() && !orders.is_stopped {
-            self.written.wait_for(&mut orders, SHORT_WAIT);
-            if self.device.transfers() != transfers {
-                (transfers, since) = (self.device.transfers(), Instant::now());
-            } else if since.elapsed() > MAX_WAIT {
+            let wait = self.wait_briefly(&mut orders);
+            let (ended_now, is_in_progress) = self.device.transfers();
+            if ended_now != ended {
+                (ended, waited, waited_for_device) = (ended_now, Duration::ZERO, Duration::ZERO);
+                continue;
+            }
+            waited += wait;
+            waited_for_device = if is_in_progress {
+                waited_for_device + wait
+            } else {
+                Duration::ZERO
+            };
+            if waited_for_device > MAX_WAIT || waited > MAX_STALL {
                 is_new_stall |= !self.is_stalled.swap(true, Ordering::Relaxed);
             }
         }
@@ -360,13 +372,21 @@ impl Tier {
         }
     }
 
-    /// Waits for a stalled device; returns false once the maximum time has passed.
-    pub(in crate::cache) fn wait_stalled(&self, since: Instant) -> bool {
+    /// Waits for a stalled device, and adds the time to `waited`; returns false once that is the maximum.
+    pub(in crate::cache) fn wait_stalled(&self, waited: &mut Duration) -> bool {
         let mut orders = self.orders.lock();
         if self.is_stalled() && !orders.is_stopped {
-            self.written.wait_for(&mut orders, SHORT_WAIT);
+            *waited += self.wait_briefly(&mut orders);
         }
-        since.elapsed() < MAX_STALL
+        *waited < MAX_STALL
+    }
+
+    /// Waits until a batch is written, for at most [`SHORT_WAIT`]; returns how long that took. A wait counts for no
+    /// more, even if it took longer: if the whole machine was suspended, the device had no time either.
+    fn wait_briefly(&self, orders: &mut MutexGuard<'_, Orders>) -> Duration {
+        let began = Instant::now();
+        self.written.wait_for(orders, SHORT_WAIT);
+        began.elapsed().min(SHORT_WAIT)
     }
 
     /// Writes full batches. The caller holds no latch.

@@ -262,7 +262,9 @@ impl Tier {
                 position: run.position + first,
             };
             let mut buffer = self.device.buffer(blocks).ok()?;
+            let transfer = self.device.begin_transfer();
             self.device.read(run.blocks_from(first), buffer.bytes_mut()).ok()?;
+            drop(transfer);
             page::read(
                 buffer.bytes(),
                 seed,
