@@ -486,6 +486,43 @@ def test_a_copy_needs_the_right_to_its_database(start):
         assert admin("HGET", "x:h:1", "a") == b"1" and not is_compressed(admin, "x:h:1")
 
 
+@pytest.mark.only("valkey-9.1")
+def test_users_limited_to_databases_use_compressed_keys_in_these(start):
+    """Alone, in a transaction and in a script: what a native key of the same content answers, in each database."""
+    server = start(**PREFIXES)
+    with server.client() as admin:
+        for database in (0, 3):
+            admin("SELECT", database)
+            for name in ("n:1", "h:1"):
+                admin("HSET", name, "a", 1)
+            for name in ("m:1", "s:1"):
+                admin("SET", name, "text")
+        for databases in (["db=0"], ["db=3"], ["db=0,3"], ["db=7"], ["alldbs"], []):
+            admin("ACL", "SETUSER", "u", "reset", "on", ">pw", "+@all", "~*", "resetdbs", *databases)
+            for database in (0, 3):
+                with server.client() as client:
+                    # Selected as the default user, since the new one may have no right to select it.
+                    client("SELECT", database)
+                    client("AUTH", "u", "pw")
+                    for native, compressed, command in (
+                        ("n:1", "h:1", ["HGET", "", "a"]),
+                        ("n:1", "h:1", ["HSET", "", "b", "2"]),
+                        ("m:1", "s:1", ["GET", ""]),
+                        ("m:1", "s:1", ["STRLEN", ""]),
+                    ):
+                        answers = []
+                        for name in (native, compressed):
+                            sent = [name if argument == "" else argument for argument in command]
+                            ways = [client.request(*sent), client.request(*in_script(sent)), in_transaction(client, sent)]
+                            answers.append([verdict(reply) for reply in ways])
+                        assert answers[0] == answers[1], (databases, database, command, answers)
+                        allowed = databases == ["alldbs"] or any(str(database) in rule for rule in databases)
+                        assert answers[1] == ["allowed" if allowed else "refused"] * 3, (databases, database, command)
+        for database in (0, 3):
+            admin("SELECT", database)
+            assert is_compressed(admin, "h:1") and is_compressed(admin, "s:1") and admin("HGET", "h:1", "b") == b"2"
+
+
 def test_values_that_were_native_before_their_prefix_stay_native(start):
     """They are read and written as such, until something else takes their place."""
     server = start(**PREFIXES)

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::api::acl::{
-    DEFAULT_USER, DefaultUser, Runner, default_user, detached, forget_default_user, may_run, runner_of, set_checked,
+    DEFAULT_USER, DefaultUser, Runner, database_of, default_user, detached, forget_default_user, may_run, runner_of,
+    set_checked,
 };
 use crate::api::filter::{Filtered, register};
 use crate::api::twin::Twin;
@@ -186,7 +187,7 @@ fn name_for(command: &Filtered, twin: &'static Twin) -> Option<Str<'static>> {
         // The client that began it has authenticated.
         Runner::Nested => rewritten,
         Runner::User(user) => {
-            if !may_run(&user, twin.native_name(), &command.arguments()) {
+            if !may_run(&user, || database_of(client), twin.native_name(), &command.arguments()) {
                 return None;
             }
             set_checked(client);

@@ -1,11 +1,11 @@
 //! Access control: the user that runs a command, and whether that user may run another one.
 
 use std::cell::Cell;
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
 use super::context::Context;
-use super::raw::{ACL_LOG_COMMAND, OK, RawContext, RawString};
+use super::raw::{ACL_LOG_COMMAND, ClientInfo, OK, RawContext, RawString};
 use super::string::{OwnedStr, Str};
 use super::table::api;
 
@@ -107,8 +107,27 @@ fn runner(context: Context) -> Runner {
     Runner::User(unsafe { OwnedStr::from_raw((api().GetCurrentUserName)(context.raw())) })
 }
 
-/// Returns whether a user may run `command` with these arguments.
-pub fn may_run(user: &OwnedStr, command: Str<'_>, arguments: &[Str<'_>]) -> bool {
+/// Returns the number of the database that a client has selected, by the client's number.
+pub fn database_of(client: u64) -> Option<c_int> {
+    let mut info = ClientInfo {
+        version: 1,
+        ..ClientInfo::default()
+    };
+    // SAFETY: the server writes the structure of the version in its first field.
+    let outcome = unsafe { (api().GetClientInfoById)((&raw mut info).cast::<c_void>(), client) };
+    (outcome == OK).then(|| info.database.into())
+}
+
+/// Returns whether a user may run `command` with these arguments in the database that `database` returns.
+///
+/// Where users may be limited to databases, as by Valkey 9.1, the check without a database refuses everything to those
+/// who are: it is made first, and the database is only looked up after a refusal.
+pub fn may_run(
+    user: &OwnedStr,
+    database: impl FnOnce() -> Option<c_int>,
+    command: Str<'_>,
+    arguments: &[Str<'_>],
+) -> bool {
     let mut few = arrayvec::ArrayVec::<*mut RawString, FEW>::new();
     let mut many = Vec::new();
     let mut all = std::iter::once(command).chain(arguments.iter().copied()).map(Str::raw);
@@ -120,14 +139,20 @@ pub fn may_run(user: &OwnedStr, command: Str<'_>, arguments: &[Str<'_>]) -> bool
         many.as_mut_slice()
     };
     let count = c_int::try_from(vector.len()).unwrap_or(c_int::MAX);
-    // SAFETY: the strings live as long as the call; the server reads as many of them as there are. The user is freed
-    // once.
+    // SAFETY: the strings live as long as the calls; the server reads as many of them as there are, and accepts a null
+    // for the reason of a refusal. The user is freed once.
     unsafe {
         let user = (api().GetModuleUserFromUserName)(user.as_str().raw());
         if user.is_null() {
             return false;
         }
-        let outcome = (api().ACLCheckCommandPermissions)(user, vector.as_mut_ptr(), count);
+        let mut outcome = (api().ACLCheckCommandPermissions)(user, vector.as_mut_ptr(), count);
+        if outcome != OK
+            && let Some(check) = api().ACLCheckPermissions
+            && let Some(database) = database()
+        {
+            outcome = check(user, vector.as_mut_ptr(), count, database, std::ptr::null_mut());
+        }
         (api().FreeModuleUser)(user);
         outcome == OK
     }
@@ -151,7 +176,7 @@ pub fn may_run_now(context: Context, command: Str<'_>, arguments: &[Str<'_>]) ->
     };
     // While the default user is off, a client that has this user has not authenticated.
     let is_authenticated = user.as_str().bytes() != DEFAULT_USER || default_user() != DefaultUser::Off;
-    if is_authenticated && may_run(&user, command, arguments) {
+    if is_authenticated && may_run(&user, || Some(context.database()), command, arguments) {
         return true;
     }
     // SAFETY: context and strings live as long as the call; the user is freed once.
@@ -179,7 +204,7 @@ pub fn may_run_publicly(context: Context, name: Str<'_>, native: Str<'_>, argume
         Runner::User(user) => user,
         Runner::Nested => return false,
     };
-    may_run(&user, native, arguments) || is_named(context, &user, name)
+    may_run(&user, || Some(context.database()), native, arguments) || is_named(context, &user, name)
 }
 
 /// Returns whether the rules of a user allow a command by its name.

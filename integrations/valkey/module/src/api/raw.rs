@@ -129,12 +129,17 @@ pub const ASYNC_LOAD_STARTED: u64 = 0;
 pub const ASYNC_LOAD_ABORTED: u64 = 1;
 pub const ASYNC_LOAD_COMPLETED: u64 = 2;
 
-/// What comes with [`EVENT_CLIENT`]; more follows.
+/// A client, as [`EVENT_CLIENT`] and `GetClientInfoById` describe it: version 1 of the structure.
 #[repr(C)]
+#[derive(Default)]
 pub struct ClientInfo {
     pub version: u64,
     pub flags: u64,
     pub id: u64,
+    /// The address as text, which ends with a null. It takes 46 bytes.
+    pub address: [[u8; 23]; 2],
+    pub port: u16,
+    pub database: u16,
 }
 
 #[repr(C)]

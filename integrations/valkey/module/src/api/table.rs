@@ -107,6 +107,7 @@ table! {
         Log: unsafe extern "C" fn(*mut RawContext, *const c_char, *const c_char, ...);
 
         GetClientId: unsafe extern "C" fn(*mut RawContext) -> c_ulonglong;
+        GetClientInfoById: unsafe extern "C" fn(*mut c_void, u64) -> c_int;
         GetClientUserNameById: unsafe extern "C" fn(*mut RawContext, u64) -> *mut RawString;
         GetCurrentUserName: unsafe extern "C" fn(*mut RawContext) -> *mut RawString;
         GetModuleUserFromUserName: unsafe extern "C" fn(*mut RawString) -> *mut RawUser;
@@ -213,6 +214,7 @@ table! {
         CommandFilterArgReplace: unsafe extern "C" fn(*mut RawFiltered, c_int, *mut RawString) -> c_int;
     }
     optional {
+        ACLCheckPermissions: unsafe extern "C" fn(*mut RawUser, *mut *mut RawString, c_int, c_int, *mut c_int) -> c_int;
         AvoidReplicaTraffic: unsafe extern "C" fn() -> c_int;
         CachedMicroseconds: unsafe extern "C" fn() -> c_longlong;
         CommandFilterGetClientId: unsafe extern "C" fn(*mut RawFiltered) -> c_ulonglong;
