@@ -120,6 +120,18 @@ def kill(process):
         pass
 
 
+def suspend_again_and_again(process):
+    """Stops a process and lets it go on, until it ends: what a machine does to its programs whose own processors are taken from it. The
+    pauses are longer than the half second after which a device counts as stalled."""
+    try:
+        while process.poll() is None:
+            for sent, least, most in ((signal.SIGSTOP, 0.55, 0.9), (signal.SIGCONT, 0.05, 0.5)):
+                os.killpg(process.pid, sent)
+                time.sleep(random.uniform(least, most))
+    except ProcessLookupError:
+        pass
+
+
 def finish(process):
     process.wait()
     RUNNING.discard(process)
@@ -250,7 +262,8 @@ class Step:
             raise LeftOut("no test ended within its time")
 
     def run_again(self, programs, wanted, runs, seconds):
-        """Runs each of the tests `runs` times alone and `runs` times next to eight busy processes. One failure is enough."""
+        """Runs each of the tests `runs` times alone, `runs` times next to eight busy processes, and `runs` times while it is suspended again
+        and again. One failure is enough."""
         tests = []
         for program in programs:
             listed = subprocess.run([program, "--list", "--format", "terse"], cwd=ROOT, capture_output=True, text=True)
@@ -267,8 +280,8 @@ class Step:
             raise LeftOut("none of the changed tests is in a program that can be run again")
         until, failed = min(self.deadline, time.monotonic() + seconds), {}
         done = 0
-        for is_busy in (False, True):
-            burners = [start([sys.executable, "-c", "while True: pass"], None) for _ in range(8 if is_busy else 0)]
+        for load in ("alone", "next to eight busy processes", "suspended again and again"):
+            burners = [start([sys.executable, "-c", "while True: pass"], None) for _ in range(8 if "busy" in load else 0)]
             try:
                 for _ in range(runs):
                     for program, path in tests:
@@ -277,12 +290,13 @@ class Step:
                             continue
                         process = start([program, "--exact", path], None)
                         timer = after(600, kill, process)
+                        if "suspended" in load:
+                            threading.Thread(target=suspend_again_and_again, args=(process,), daemon=True).start()
                         output = process.stdout.read()
                         finish(process)
                         timer.cancel()
                         done += 1
                         if process.returncode != 0:
-                            load = "next to eight busy processes" if is_busy else "alone"
                             print(f"test {path} ... FAILED {load}", flush=True)
                             failed.setdefault(path, []).extend(output.splitlines()[-Output.SHOWN_AGAIN:])
             finally:

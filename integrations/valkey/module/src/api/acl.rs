@@ -120,8 +120,8 @@ pub fn database_of(client: u64) -> Option<c_int> {
 
 /// Returns whether a user may run `command` with these arguments in the database that `database` returns.
 ///
-/// Where users may be limited to databases, as by Valkey 9.1, the check without a database refuses everything to those
-/// who are: it is made first, and the database is only looked up after a refusal.
+/// Where users may be limited to databases, as by Valkey 9.1, the check without a database refuses everything to such
+/// users: it is made first, and the database is only looked up after a refusal.
 pub fn may_run(
     user: &OwnedStr,
     database: impl FnOnce() -> Option<c_int>,
