@@ -32,10 +32,12 @@
 mod body;
 mod key;
 mod layer;
+mod response;
 mod rules;
 mod service;
 mod shared;
 mod stored;
+mod variants;
 
 pub use body::CacheBody;
 pub use layer::CacheLayer;
