@@ -1,8 +1,8 @@
 //! Corpora, workloads, measurement and reports for Leafpress.
 //!
-//! [`core`] is what measurements are made of, [`harness`] what runs of every kind share, [`report`] what every report
-//! is made of; none of the three knows a command. Above them a folder for each command: its options, its run, what it
-//! measured, and how that is shown.
+//! [`core`] is what measurements are made of, [`harness`] what runs of every kind share, [`driver`] what keeps their
+//! threads in step, [`report`] what every report is made of; none of the four knows a command. Above them a folder for
+//! each command: its options, its run, what it measured, and how that is shown.
 //! [`run_eval`], for one, runs an [`EvalConfig`]: each codec and configuration in its own process.
 #![warn(missing_docs)]
 
@@ -15,7 +15,7 @@ pub mod cache;
 pub mod core;
 #[cfg(feature = "device")]
 pub mod device;
-mod driver;
+pub mod driver;
 pub mod eval;
 pub mod harness;
 mod jobs;

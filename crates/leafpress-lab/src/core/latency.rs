@@ -166,7 +166,7 @@ impl Recorder {
     }
 
     /// From now on other operations are measured.
-    pub(crate) fn set_sampling(&mut self, sampling: Sampling) {
+    pub fn set_sampling(&mut self, sampling: Sampling) {
         self.sampling = sampling;
         self.last_end = None;
     }

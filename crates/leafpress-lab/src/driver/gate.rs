@@ -26,7 +26,7 @@ pub(super) enum Stage {
 }
 
 /// The gate that threads wait at.
-pub(super) struct Gate<'p> {
+pub(super) struct Gate<'p, E> {
     /// Ends the stage in progress; threads check it themselves.
     stop: AtomicBool,
     open: AtomicU8,
@@ -35,8 +35,8 @@ pub(super) struct Gate<'p> {
     /// Threads that have not ended.
     working: AtomicUsize,
     driver: Thread,
-    failure: Mutex<Option<LabError>>,
-    panicked: &'p (dyn Fn(usize) -> LabError + Sync),
+    failure: Mutex<Option<E>>,
+    panicked: &'p (dyn Fn(usize) -> E + Sync),
 }
 
 /// Counts a thread out, even one that panics.
@@ -49,9 +49,9 @@ impl Drop for Working<'_> {
     }
 }
 
-impl<'p> Gate<'p> {
+impl<'p, E> Gate<'p, E> {
     /// A closed gate, which the calling thread drives.
-    pub(super) fn new(panicked: &'p (dyn Fn(usize) -> LabError + Sync)) -> Self {
+    pub(super) fn new(panicked: &'p (dyn Fn(usize) -> E + Sync)) -> Self {
         Self {
             stop: AtomicBool::new(false),
             open: AtomicU8::new(Stage::Closed as u8),
@@ -104,7 +104,7 @@ impl<'p> Gate<'p> {
     }
 
     /// Thread side: works, and reports a failure. A panic counts as one, and does not leave the other threads waiting.
-    pub(super) fn work<R>(&self, number: usize, work: impl FnOnce() -> Result<R, LabError>) -> Option<R> {
+    pub(super) fn work<R>(&self, number: usize, work: impl FnOnce() -> Result<R, E>) -> Option<R> {
         let error = match catch_unwind(AssertUnwindSafe(work)) {
             Ok(Ok(done)) => return Some(done),
             Ok(Err(error)) => error,
@@ -125,7 +125,7 @@ impl<'p> Gate<'p> {
     }
 
     /// Ends the run; the first failure is reported.
-    pub(super) fn fail(&self, error: LabError) {
+    pub(super) fn fail(&self, error: E) {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.get_or_insert(error);
         self.stop();
@@ -161,7 +161,7 @@ impl<'p> Gate<'p> {
 
     /// # Errors
     /// The first failure of a thread.
-    pub(super) fn failure(&self) -> Result<(), LabError> {
+    pub(super) fn failure(&self) -> Result<(), E> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
         failure.map_or(Ok(()), Err)
     }

@@ -25,9 +25,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The shortest one, at the end of a stage.
 const LOOK_SOON: Duration = Duration::from_micros(100);
 
-/// What one thread does. It is made, used and dropped by its own thread, so that its small buffers share no cache line
-/// with another's.
-pub(crate) trait Target {
+/// What one thread does, with errors `E`. It is made, used and dropped by its own thread, so that its small buffers
+/// share no cache line with another's.
+pub trait Target<E = LabError> {
     /// Results of the thread.
     type Done: Send;
 
@@ -36,7 +36,7 @@ pub(crate) trait Target {
     ///
     /// # Errors
     /// The error of an operation. It ends the run.
-    fn step(&mut self, stop: &AtomicBool) -> Result<bool, LabError>;
+    fn step(&mut self, stop: &AtomicBool) -> Result<bool, E>;
 
     /// The warm-up is over: counts and latencies start at zero here.
     fn begin(&mut self);
@@ -46,7 +46,7 @@ pub(crate) trait Target {
 }
 
 /// What the driving thread does while the others work.
-pub(crate) trait Observer {
+pub trait Observer {
     /// Called before a stage, [`Phase::WarmUp`] or [`Phase::Timed`], while all threads wait.
     fn begin(&mut self, _stage: Phase) {}
 
@@ -59,32 +59,32 @@ pub(crate) trait Observer {
 }
 
 /// Length of a stage that ends when its targets have nothing left to do.
-pub(crate) const UNTIL_DONE: Duration = Duration::MAX;
+pub const UNTIL_DONE: Duration = Duration::MAX;
 
 /// How threads are driven.
-pub(crate) struct Plan<'p> {
+pub struct Plan<'p, E = LabError> {
     /// Length of the warm-up, if there is one.
-    pub(crate) warm_up: Option<Duration>,
+    pub warm_up: Option<Duration>,
     /// Length of the measured time.
-    pub(crate) timed: Duration,
+    pub timed: Duration,
     /// Set by an interrupt.
-    pub(crate) cancel: &'p AtomicBool,
+    pub cancel: &'p AtomicBool,
     /// The error of a thread, by its number, that panicked.
-    pub(crate) panicked: &'p (dyn Fn(usize) -> LabError + Sync),
+    pub panicked: &'p (dyn Fn(usize) -> E + Sync),
 }
 
-/// A run.
-pub(crate) struct Measured<D> {
+/// What a run measured.
+pub struct Measured<D> {
     /// Results of the threads, in their order.
-    pub(crate) done: Vec<D>,
+    pub done: Vec<D>,
     /// Length of the warm-up in seconds.
-    pub(crate) warmup_seconds: f64,
+    pub warmup_seconds: f64,
     /// Length of the measured time in seconds, until the last thread had ended.
-    pub(crate) seconds: f64,
+    pub seconds: f64,
     /// What the process used in the measured time.
-    pub(crate) cpu: CpuTime,
+    pub cpu: CpuTime,
     /// Whether it was interrupted in the measured time.
-    pub(crate) interrupted: bool,
+    pub interrupted: bool,
 }
 
 impl<D> Measured<D> {
@@ -92,7 +92,7 @@ impl<D> Measured<D> {
     ///
     /// # Errors
     /// [`LabError::Cancelled`] if it was interrupted.
-    pub(crate) fn whole(self) -> Result<Self, LabError> {
+    pub fn whole(self) -> Result<Self, LabError> {
         if self.interrupted {
             Err(LabError::Cancelled)
         } else {
@@ -106,12 +106,12 @@ impl<D> Measured<D> {
 /// # Errors
 /// The first error of a thread, [`LabError::System`] if one cannot be started, [`LabError::Cancelled`] if the run was
 /// interrupted before the measured time.
-pub(crate) fn drive<P: Send, T: Target>(
-    plan: &Plan<'_>,
+pub fn drive<P: Send, E: From<LabError> + Send, T: Target<E>>(
+    plan: &Plan<'_, E>,
     parts: Vec<P>,
-    make: impl Fn(usize, P) -> Result<T, LabError> + Sync,
+    make: impl Fn(usize, P) -> Result<T, E> + Sync,
     observer: &mut dyn Observer,
-) -> Result<Measured<T::Done>, LabError> {
+) -> Result<Measured<T::Done>, E> {
     let gate = &Gate::new(plan.panicked);
     let make = &make;
     let threads = parts.len();
@@ -149,7 +149,7 @@ pub(crate) fn drive<P: Send, T: Target>(
                 Err(_) => gate.fail((plan.panicked)(number)),
             }
         }
-        Ok::<_, LabError>(Some((seconds, cpu)))
+        Ok::<_, E>(Some((seconds, cpu)))
     });
     gate.failure()?;
     let (seconds, cpu) = timed?.ok_or(LabError::Cancelled)?;
@@ -163,11 +163,11 @@ pub(crate) fn drive<P: Send, T: Target>(
 }
 
 /// A thread, from making its target to its results; `None` if the run was called off or it failed.
-fn live<T: Target>(
-    gate: &Gate<'_>,
+fn live<E, T: Target<E>>(
+    gate: &Gate<'_, E>,
     number: usize,
     warms_up: bool,
-    make: impl FnOnce() -> Result<T, LabError>,
+    make: impl FnOnce() -> Result<T, E>,
 ) -> Option<T::Done> {
     let stop = gate.stopping();
     let mut target = gate.work(number, make);
@@ -195,9 +195,9 @@ fn live<T: Target>(
 }
 
 /// Opens a stage and waits until all threads have done it; returns its length.
-fn watch(
-    plan: &Plan<'_>,
-    gate: &Gate<'_>,
+fn watch<E>(
+    plan: &Plan<'_, E>,
+    gate: &Gate<'_, E>,
     stage: Phase,
     length: Duration,
     observer: &mut dyn Observer,

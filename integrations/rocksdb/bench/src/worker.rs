@@ -1,10 +1,10 @@
 //! A thread of a benchmark: it chooses keys, reads and writes them, looks at what it got, and measures.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use leafpress_lab::core::keys::{Chooser, below, mix};
 use leafpress_lab::core::latency::{Histograms, Kind, Recorder, Sampling};
+use leafpress_lab::driver::Target;
 use quanta::Clock;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -17,36 +17,21 @@ use crate::values::Values;
 use crate::workload::{MAX_YCSB_SCAN, Operation};
 use crate::{BenchError, Workload};
 
-/// Operations between two checks for cancellation.
-const LOOK_EVERY: u64 = 256;
+/// Operations that a thread does before it adds them to all threads'.
+const SHOWN_EVERY: u64 = 256;
 /// Maximum number of wrong answers that are reported.
 const EXAMPLES: usize = 5;
-
-/// Stages of a run.
-pub(crate) const WARMING: u8 = 0;
-pub(crate) const MEASURING: u8 = 1;
-pub(crate) const OVER: u8 = 2;
 
 /// The state that all threads of a run share.
 pub(crate) struct Shared<'r> {
     pub(crate) run: &'r Run,
     pub(crate) values: &'r Values,
-    pub(crate) stage: AtomicU8,
-    pub(crate) cancel: &'r AtomicBool,
+    /// Operations, or keys of a fill, after which a thread has done its part.
+    pub(crate) limit: u64,
     /// Whether every key must be there.
     pub(crate) complete: bool,
     /// Operations done, for the progress of a run that has no length.
     pub(crate) done: AtomicU64,
-    /// The first error that stopped a thread.
-    pub(crate) failure: Mutex<Option<BenchError>>,
-}
-
-impl Shared<'_> {
-    fn fail(&self, error: BenchError) {
-        let mut failure = self.failure.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        failure.get_or_insert(error);
-        self.stage.store(OVER, Ordering::Relaxed);
-    }
 }
 
 /// A database and what its threads share.
@@ -60,6 +45,7 @@ pub(crate) struct Instance<'r> {
 }
 
 /// The counts of a thread in the measured time.
+#[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) operations: u64,
     pub(crate) reads: u64,
@@ -70,7 +56,6 @@ pub(crate) struct Tally {
     pub(crate) user_bytes: u64,
     pub(crate) mismatches: u64,
     pub(crate) examples: Vec<String>,
-    pub(crate) histograms: Option<Histograms>,
 }
 
 /// A worker thread.
@@ -81,13 +66,44 @@ pub(crate) struct Worker<'r> {
     key: Key,
     read_options: ReadOptions,
     write_options: WriteOptions,
-    recorder: Option<Recorder>,
+    recorder: Recorder,
     tally: Tally,
+    /// Operations done, with those of the warm-up; in a fill, keys.
+    turn: u64,
+}
+
+impl Target<BenchError> for Worker<'_> {
+    type Done = (Tally, Histograms);
+
+    #[inline]
+    fn step(&mut self, stop: &AtomicBool) -> Result<bool, BenchError> {
+        match self.shared.run.workload {
+            Workload::FillSeq => self.fill()?,
+            Workload::ReadSeq => return self.read_all(stop).map(|()| false),
+            workload => self.operate(workload)?,
+        }
+        self.recorder.flush();
+        Ok(self.turn < self.shared.limit)
+    }
+
+    fn begin(&mut self) {
+        // Wrong answers of the warm-up count.
+        self.tally = Tally {
+            mismatches: self.tally.mismatches,
+            examples: std::mem::take(&mut self.tally.examples),
+            ..Tally::default()
+        };
+        self.recorder.set_sampling(Sampling::All);
+    }
+
+    fn finish(self) -> Self::Done {
+        (self.tally, self.recorder.finish())
+    }
 }
 
 impl<'r> Worker<'r> {
-    /// Thread `number` of all instances' threads.
-    pub(crate) fn new(shared: &'r Shared<'r>, instance: &'r Instance<'r>, number: usize) -> Self {
+    /// Thread `number` of all instances' threads, not measuring yet.
+    pub(crate) fn new(shared: &'r Shared<'r>, instance: &'r Instance<'r>, number: usize) -> Result<Self, BenchError> {
         let run = shared.run;
         let mut read_options = ReadOptions::default();
         read_options.set_verify_checksums(run.tuning.verify_checksum);
@@ -96,128 +112,72 @@ impl<'r> Worker<'r> {
         write_options.set_sync(run.tuning.sync);
         // Each benchmark has its own, as in db_bench: what is read must not follow what was written.
         let seed = mix(run.shape.seed ^ mix(1 + run.workload as u64)).wrapping_add(number as u64);
-        Self {
+        Ok(Self {
             shared,
             instance,
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
             key: Key::new(run.shape.key_bytes),
             read_options,
             write_options,
-            recorder: None,
-            tally: Tally {
-                operations: 0,
-                reads: 0,
-                found: 0,
-                writes: 0,
-                scans: 0,
-                scanned: 0,
-                user_bytes: 0,
-                mismatches: 0,
-                examples: Vec::new(),
-                histograms: None,
-            },
+            recorder: Recorder::new(Clock::new(), Histograms::new()?, Sampling::Off),
+            tally: Tally::default(),
+            turn: 0,
+        })
+    }
+
+    /// The next operation of a workload that mixes them.
+    fn operate(&mut self, workload: Workload) -> Result<(), BenchError> {
+        self.show(self.turn);
+        let percent = below(self.random.next_u64(), 100);
+        let operation = workload.next(self.turn, percent, self.shared.run.work.read_pct);
+        self.turn += 1;
+        match operation {
+            Operation::Read => {
+                let number = self.instance.chooser.read(&mut self.random);
+                self.read(number)
+            }
+            Operation::Write => {
+                let number = self.instance.chooser.write(&mut self.random);
+                self.write(number)
+            }
+            Operation::Scan => self.scan(),
+            Operation::ReadModifyWrite => {
+                let number = self.instance.chooser.read(&mut self.random);
+                self.read(number)?;
+                self.write(number)?;
+                // One operation, as YCSB counts it.
+                self.tally.operations -= 1;
+                Ok(())
+            }
+            Operation::Insert => self.write(self.instance.next_insert.fetch_add(1, Ordering::Relaxed)),
         }
     }
 
-    /// Works until the run is over, or this thread has done its part. `limit` is the operations of this thread; `None`
-    /// has no end.
-    pub(crate) fn work(mut self, limit: Option<u64>) -> Tally {
-        if let Err(error) = self.until_over(limit) {
-            self.shared.fail(error);
+    /// Shows the operations before `turn` to the driving thread, every so often.
+    fn show(&self, turn: u64) {
+        if turn.is_multiple_of(SHOWN_EVERY) {
+            self.shared.done.fetch_add(SHOWN_EVERY, Ordering::Relaxed);
         }
-        self.tally.histograms = self.recorder.map(Recorder::finish);
-        self.tally
-    }
-
-    fn until_over(&mut self, limit: Option<u64>) -> Result<(), BenchError> {
-        let workload = self.shared.run.workload;
-        if workload == Workload::FillSeq {
-            return self.fill();
-        }
-        if workload == Workload::ReadSeq {
-            return self.read_all();
-        }
-        let read_pct = self.shared.run.work.read_pct;
-        let mut turn = 0;
-        loop {
-            if !self.is_running(turn)? || limit.is_some_and(|limit| turn >= limit) {
-                return Ok(());
-            }
-            let percent = below(self.random.next_u64(), 100);
-            let operation = workload.next(turn, percent, read_pct);
-            turn += 1;
-            match operation {
-                Operation::Read => {
-                    let number = self.instance.chooser.read(&mut self.random);
-                    self.read(number)?;
-                }
-                Operation::Write => {
-                    let number = self.instance.chooser.write(&mut self.random);
-                    self.write(number)?;
-                }
-                Operation::Scan => self.scan()?,
-                Operation::ReadModifyWrite => {
-                    let number = self.instance.chooser.read(&mut self.random);
-                    self.read(number)?;
-                    self.write(number)?;
-                    // One operation, as YCSB counts it.
-                    self.tally.operations -= u64::from(self.recorder.is_some());
-                }
-                Operation::Insert => self.write(self.instance.next_insert.fetch_add(1, Ordering::Relaxed))?,
-            }
-            if let Some(recorder) = &mut self.recorder {
-                recorder.flush();
-            }
-        }
-    }
-
-    /// Returns whether the run continues. The measured time begins for this thread when it first sees the stage.
-    #[inline]
-    fn is_running(&mut self, turn: u64) -> Result<bool, BenchError> {
-        match self.shared.stage.load(Ordering::Relaxed) {
-            OVER => return Ok(false),
-            MEASURING if self.recorder.is_none() => {
-                let histograms = Histograms::new()?;
-                self.recorder = Some(Recorder::new(Clock::new(), histograms, Sampling::All));
-            }
-            _ => {}
-        }
-        if turn.is_multiple_of(LOOK_EVERY) {
-            if self.shared.cancel.load(Ordering::Relaxed) {
-                self.shared.stage.store(OVER, Ordering::Relaxed);
-                return Ok(false);
-            }
-            self.shared.done.fetch_add(LOOK_EVERY, Ordering::Relaxed);
-        }
-        Ok(true)
-    }
-
-    fn start(&mut self) -> Option<u64> {
-        self.recorder.as_mut().and_then(Recorder::start)
     }
 
     fn end(&mut self, kind: Kind, start: Option<u64>) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.end(kind, start);
-            recorder.interrupt();
-        }
+        self.recorder.end(kind, start);
+        self.recorder.interrupt();
     }
 
     fn read(&mut self, number: u64) -> Result<(), BenchError> {
         let key = self.key.encode(number);
-        let start = self.recorder.as_mut().and_then(Recorder::start);
+        let start = self.recorder.start();
         let value = self.instance.database.get_pinned_opt(key, &self.read_options);
         self.end(Kind::Read, start);
         let value = value.with_operation(|| format!("get of key {number}"))?;
         let value = value.as_deref();
         let wrong = self.judge(number, value);
-        if self.recorder.is_some() {
-            self.tally.operations += 1;
-            self.tally.reads += 1;
-            if let Some(value) = value {
-                self.tally.found += 1;
-                self.tally.user_bytes += (self.key.len() + value.len()) as u64;
-            }
+        self.tally.operations += 1;
+        self.tally.reads += 1;
+        if let Some(value) = value {
+            self.tally.found += 1;
+            self.tally.user_bytes += (self.key.len() + value.len()) as u64;
         }
         if let Some(wrong) = wrong {
             self.accuse(wrong);
@@ -258,15 +218,13 @@ impl<'r> Worker<'r> {
         let shape = &self.shared.run.shape;
         let value = self.shared.values.update(number, random);
         let key = self.key.encode(number);
-        let start = self.recorder.as_mut().and_then(Recorder::start);
+        let start = self.recorder.start();
         let put = self.instance.database.put_opt(key, value, &self.write_options);
         self.end(Kind::Write, start);
         put.with_operation(|| format!("put of key {number}"))?;
-        if self.recorder.is_some() {
-            self.tally.operations += 1;
-            self.tally.writes += 1;
-            self.tally.user_bytes += (shape.key_bytes + shape.value_bytes) as u64;
-        }
+        self.tally.operations += 1;
+        self.tally.writes += 1;
+        self.tally.user_bytes += (shape.key_bytes + shape.value_bytes) as u64;
         Ok(())
     }
 
@@ -277,7 +235,7 @@ impl<'r> Worker<'r> {
             _ => self.shared.run.work.seek_nexts,
         };
         let key = self.key.encode(number);
-        let start = self.recorder.as_mut().and_then(Recorder::start);
+        let start = self.recorder.start();
         let mut read_options = ReadOptions::default();
         read_options.set_verify_checksums(self.shared.run.tuning.verify_checksum);
         let mut iterator = self.instance.database.raw_iterator_opt(read_options);
@@ -302,53 +260,42 @@ impl<'r> Worker<'r> {
         if !at_key && self.shared.complete {
             wrong = Some(format!("key {number} is missing"));
         }
-        if self.recorder.is_some() {
-            self.tally.operations += 1;
-            self.tally.scans += 1;
-            self.tally.scanned += records;
-            self.tally.user_bytes += bytes;
-        }
+        self.tally.operations += 1;
+        self.tally.scans += 1;
+        self.tally.scanned += records;
+        self.tally.user_bytes += bytes;
         if let Some(wrong) = wrong {
             self.accuse(wrong);
         }
         Ok(())
     }
 
-    /// Every key once, ascending, in batches.
+    /// The next batch of every key once, ascending.
     fn fill(&mut self) -> Result<(), BenchError> {
         let shape = &self.shared.run.shape;
-        let per_batch = self.shared.run.work.batch;
-        let mut number = 0;
-        while number < shape.num && self.is_running(0)? {
-            let mut batch = WriteBatch::default();
-            let end = shape.num.min(number + per_batch);
-            for number in number..end {
-                batch.put(
-                    self.key.encode(number),
-                    self.shared.values.loaded(self.instance.first_piece, number),
-                );
-            }
-            let start = self.start();
-            let written = self.instance.database.write_opt(batch, &self.write_options);
-            self.end(Kind::Write, start);
-            written.with_operation(|| format!("put of key {number}"))?;
-            let count = end - number;
-            number = end;
-            self.tally.operations += count;
-            self.tally.writes += count;
-            self.tally.user_bytes += count * (shape.key_bytes + shape.value_bytes) as u64;
-            self.shared
-                .done
-                .fetch_add(count.saturating_sub(LOOK_EVERY), Ordering::Relaxed);
-            if let Some(recorder) = &mut self.recorder {
-                recorder.flush();
-            }
+        let first = self.turn;
+        self.turn = shape.num.min(first + self.shared.run.work.batch);
+        let mut batch = WriteBatch::default();
+        for number in first..self.turn {
+            batch.put(
+                self.key.encode(number),
+                self.shared.values.loaded(self.instance.first_piece, number),
+            );
         }
+        let start = self.recorder.start();
+        let written = self.instance.database.write_opt(batch, &self.write_options);
+        self.end(Kind::Write, start);
+        written.with_operation(|| format!("put of key {first}"))?;
+        let count = self.turn - first;
+        self.tally.operations += count;
+        self.tally.writes += count;
+        self.tally.user_bytes += count * (shape.key_bytes + shape.value_bytes) as u64;
+        self.shared.done.fetch_add(count, Ordering::Relaxed);
         Ok(())
     }
 
     /// All keys in order.
-    fn read_all(&mut self) -> Result<(), BenchError> {
+    fn read_all(&mut self, stop: &AtomicBool) -> Result<(), BenchError> {
         let mut read_options = ReadOptions::default();
         read_options.set_verify_checksums(self.shared.run.tuning.verify_checksum);
         let database = self.instance.database;
@@ -356,9 +303,10 @@ impl<'r> Worker<'r> {
         iterator.seek_to_first();
         let mut number = 0;
         while let Some((key, value)) = iterator.item() {
-            if !self.is_running(number)? {
+            if stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
+            self.show(number);
             let bytes = (key.len() + value.len()) as u64;
             let wrong = if self.shared.complete && key != self.key.encode(number) {
                 Some(format!("key {number} is not where it must be"))
