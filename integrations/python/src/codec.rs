@@ -39,21 +39,46 @@ pub struct Dictionary {
     inner: leafpress::Dictionary,
 }
 
+/// The arguments that make a dictionary again: its bytes, its id, and its codec.
+type Reduced<'py> = (Bound<'py, PyBytes>, Option<u32>, Option<String>);
+
+impl Dictionary {
+    /// Returns the class's object of a dictionary.
+    pub fn of(inner: leafpress::Dictionary) -> Self {
+        Self { inner }
+    }
+}
+
 #[pymethods]
 impl Dictionary {
-    /// id is the number by which blocks refer to it: by default a hash of the bytes.
+    /// id is the number by which blocks refer to it: by default a hash of the bytes. codec names the codec that it was
+    /// trained for; such a dictionary takes no other id.
     #[new]
-    #[pyo3(signature = (data, /, id=None))]
-    fn new(data: &Bound<'_, PyAny>, id: Option<u32>) -> PyResult<Self> {
+    #[pyo3(signature = (data, /, id=None, codec=None))]
+    fn new(data: &Bound<'_, PyAny>, id: Option<u32>, codec: Option<&str>) -> PyResult<Self> {
         let data = Input::of_buffer(data, "data")?;
         if data.is_empty() {
             return Err(Class::InvalidOption.error("a dictionary has some bytes, 256 at least to be of use"));
         }
-        let inner = match id {
-            Some(id) => leafpress::Dictionary::from_bytes(id, data.to_vec()),
-            None => leafpress::Dictionary::from_trained(None, data.to_vec()),
+        let codec: Option<Codec> = codec
+            .map(|codec| codec.parse().map_err(|error| of_codec(&error)))
+            .transpose()?;
+        let inner = match (id, codec) {
+            (Some(_), Some(_)) => {
+                return Err(
+                    Class::InvalidOption.error("id: the id of a dictionary with a codec is a hash of its bytes")
+                );
+            }
+            (Some(id), None) => leafpress::Dictionary::from_bytes(id, data.to_vec()),
+            (None, codec) => leafpress::Dictionary::from_trained(codec, data.to_vec()),
         };
         Ok(Self { inner })
+    }
+
+    /// Returns the name of the codec that it was trained for; None if that is unknown.
+    #[getter]
+    fn codec(&self) -> Option<String> {
+        self.inner.codec().map(|codec| codec.to_string())
     }
 
     /// Returns the number by which blocks refer to it.
@@ -75,8 +100,10 @@ impl Dictionary {
         self.inner.bytes().len()
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, (Bound<'py, PyBytes>, u32)) {
-        (py.get_type::<Self>().into_any(), (self.to_bytes(py), self.id()))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, Reduced<'py>) {
+        let codec = self.codec();
+        let id = codec.is_none().then(|| self.id());
+        (py.get_type::<Self>().into_any(), (self.to_bytes(py), id, codec))
     }
 
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
@@ -109,11 +136,14 @@ impl Dictionary {
 }
 
 /// Returns a dictionary, or makes one of bytes.
-fn dictionary_of(object: &Bound<'_, PyAny>) -> PyResult<leafpress::Dictionary> {
+///
+/// # Errors
+/// `TypeError` for other types.
+pub fn dictionary_of(object: &Bound<'_, PyAny>) -> PyResult<leafpress::Dictionary> {
     if let Ok(dictionary) = object.cast::<Dictionary>() {
         return Ok(dictionary.get().inner.clone());
     }
-    Dictionary::new(object, None)
+    Dictionary::new(object, None, None)
         .map(|dictionary| dictionary.inner)
         .map_err(|_| {
             let name = object

@@ -21,7 +21,7 @@ import weakref
 import pytest
 
 import leafpress
-from leafpress import Cache
+from leafpress import Cache, codec
 
 MIB = 1 << 20
 RANDOM = random.Random(1)
@@ -145,6 +145,34 @@ def test_the_hottest_keys_are_those_that_are_read(cache):
         assert other.hottest_keys(most=5) == [("a", 1)]
     with pytest.raises(OverflowError):
         cache.hottest_keys(-1)
+
+
+def test_another_cache_begins_with_the_dictionary():
+    def record(n):
+        return json.dumps({"id": n, "name": f"user {n * 7}", "roles": ["viewer", "editor"], "locale": "en-US", "theme": "dark"})
+
+    records = {f"user {n * 2654435761 % 2**32:08x}": record(n) for n in range(20_000)}
+    with leafpress.Cache("64MiB", encoding="utf-8") as old:
+        assert old.dictionary() is None
+        old.set_many(records)
+        old.settle()
+        dictionary = old.dictionary()
+    assert dictionary.codec and len(dictionary) > 0
+    again = pickle.loads(pickle.dumps(dictionary))
+    stored = codec.Dictionary(dictionary.to_bytes(), codec=dictionary.codec)
+    assert again == stored == dictionary and again.codec == stored.codec == dictionary.codec
+    few = dict(itertools.islice(records.items(), 500))
+    for given in (dictionary, again, stored):
+        with leafpress.Cache("64MiB", encoding="utf-8", dictionary=given) as new:
+            assert new.dictionary() == dictionary and new.dictionary().codec == dictionary.codec
+            new.set_many(few)
+            assert new.get_many(few) == list(few.values())
+    with leafpress.Cache("8MiB", codec="zstd:1", encoding="utf-8", dictionary=codec.train([line.encode() for line in few.values()])) as new:
+        new.set_many(few)
+        assert new.get_many(few) == list(few.values())
+    for wrong in (1, "text"):
+        with pytest.raises(TypeError, match="dictionary"):
+            leafpress.Cache("8MiB", dictionary=wrong)
 
 
 def test_a_record_may_have_its_own_time_to_idle():

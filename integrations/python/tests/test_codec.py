@@ -127,6 +127,8 @@ def test_damage_is_found():
         (lambda: codec.Dictionary(b""), leafpress.InvalidOption),
         (lambda: codec.Dictionary("text"), TypeError),
         (lambda: codec.Dictionary(b"x", -1), OverflowError),
+        (lambda: codec.Dictionary(b"x", 1, "zstd:3"), leafpress.InvalidOption),
+        (lambda: codec.Dictionary(b"x", codec="zstd:99"), leafpress.InvalidOption),
         (lambda: codec.label(b"x"), leafpress.CorruptBlock),
     ],
 )

@@ -61,7 +61,8 @@ class Cache(CacheBase):
     timedelta.
     ttl_jitter, 0 to 90, shortens each ttl by a random part of up to that percentage.
 
-    codec is "zstd:1", "lz4", "auto" and others that codec.available() lists.
+    codec is "zstd:1", "lz4", "auto" and others that codec.available() lists. dictionary is one to begin with, from
+    dictionary() of a cache of similar records, or its bytes: otherwise the first records are compressed without one.
 
     share is the part of the memory for uncompressed copies of the most read records: "adaptive", which weighs faster
     hits against more misses, or "fixed:PERCENT" from 0 to 75. miss_cost is what a miss costs, in seconds or as

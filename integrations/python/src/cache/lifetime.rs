@@ -15,6 +15,7 @@ use super::forms::{self, ValueForm};
 use super::handle::Handle;
 use super::listener::Removal;
 use super::{CacheBase, options};
+use crate::codec::dictionary_of;
 use crate::errors::{self, Class};
 use crate::fork::OfThisProcess;
 
@@ -37,6 +38,7 @@ struct Options<'a, 'py> {
     share: Option<&'a str>,
     miss_cost: Option<&'a Bound<'py, PyAny>>,
     name: Option<&'a str>,
+    dictionary: Option<&'a Bound<'py, PyAny>>,
 }
 
 impl Options<'_, '_> {
@@ -76,6 +78,9 @@ impl Options<'_, '_> {
         if let Some(name) = self.name {
             builder = builder.name(name);
         }
+        if let Some(dictionary) = self.dictionary {
+            builder = builder.initial_dictionary(dictionary_of(dictionary)?);
+        }
         match (self.disk, self.disk_bytes) {
             (Some(path), bytes) => {
                 let bytes = bytes.map_or(Ok(DISK_BYTES), |bytes| options::bytes("disk_bytes", bytes))?;
@@ -101,11 +106,11 @@ impl CacheBase {
         signature = (memory=None, *, disk=None, disk_bytes=None, recover_after_crash=false, overwrite=false, ttl=None,
             time_to_idle=None, refresh_ahead=None, stale_while_revalidate=None, stale_if_error=None, ttl_jitter=None,
             codec=None, share=None, miss_cost=None, serializer=None, encoding=None, name=None, on_removal=None,
-            advice=false),
+            advice=false, dictionary=None),
         text_signature = "(memory='64MiB', *, disk=None, disk_bytes='1GiB', recover_after_crash=False, \
             overwrite=False, ttl=None, time_to_idle=None, refresh_ahead=None, stale_while_revalidate=None, \
             stale_if_error=None, ttl_jitter=0, codec='trial:memory', share='adaptive', miss_cost=None, \
-            serializer=None, encoding=None, name=None, on_removal=None, advice=False)"
+            serializer=None, encoding=None, name=None, on_removal=None, advice=False, dictionary=None)"
     )]
     #[allow(clippy::too_many_arguments)]
     fn new(
@@ -129,6 +134,7 @@ impl CacheBase {
         name: Option<&str>,
         on_removal: Option<Bound<'_, PyAny>>,
         advice: bool,
+        dictionary: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let path = disk.clone();
         let (keys, values) = forms::forms(py, serializer, encoding, path.is_some())?;
@@ -146,6 +152,7 @@ impl CacheBase {
             share,
             miss_cost,
             name,
+            dictionary,
         }
         .builder()?;
         let (keys, values) = (Arc::new(keys), Arc::new(values));

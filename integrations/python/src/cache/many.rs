@@ -5,6 +5,7 @@ use pyo3::types::{PyDict, PyList, PyMapping};
 
 use super::forms::{Key, Value};
 use super::{CacheBase, entry};
+use crate::codec::Dictionary;
 use crate::{call, errors};
 
 /// Bytes that are gathered before they are passed on.
@@ -62,6 +63,16 @@ impl CacheBase {
     fn hottest_keys<'py>(&self, py: Python<'py>, most: usize) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let keys = self.unlocked(py, |cache| cache.hottest_keys(most))?;
         keys.iter().map(|key| self.keys.output(py, key)).collect()
+    }
+
+    /// Return the dictionary that the cache has trained from its records, for Cache(dictionary=...) of a cache of
+    /// similar records; None if there is none yet. It is pickled with its codec.
+    ///
+    /// >>> cache = Cache(encoding="utf-8")
+    /// >>> cache.dictionary() is None
+    /// True
+    fn dictionary(&self, py: Python<'_>) -> PyResult<Option<Dictionary>> {
+        Ok(self.unlocked(py, |cache| cache.dictionary())?.map(Dictionary::of))
     }
 
     /// Insert or replace the records of a mapping, or of an iterable of pairs of key and value. ttl, tags and
