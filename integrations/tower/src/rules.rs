@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, reques
 use http_cache_semantics::{CacheOptions, CachePolicy};
 
 use crate::key::{host, joined, path};
-use crate::stored::Head;
+use crate::stored::{Head, Stored};
 
 /// What a cache did for a response (RFC 9211).
 pub(crate) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
@@ -234,6 +234,14 @@ pub(crate) fn is_of_another(fresh: &HeaderMap, stored: &HeaderMap) -> bool {
     };
     let fresh = etag(fresh);
     fresh.is_some() && fresh != etag(stored)
+}
+
+/// Returns true if the response to a `HEAD` request shows that the stored one is not current (RFC 9111, 4.3.5).
+pub(crate) fn replaces(headers: &HeaderMap, stored: &Stored) -> bool {
+    let len = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    is_of_another(headers, &stored.head.headers) || len.is_some_and(|len| len != stored.body.len())
 }
 
 /// Replaces the conditions of a request by the validators of a stored response; returns false if it has none.

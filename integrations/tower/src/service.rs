@@ -141,7 +141,17 @@ where
             return Ok(without_body(StatusCode::GATEWAY_TIMEOUT, fwd));
         }
         match found {
-            _ if self.head.method == Method::HEAD => self.pass(fwd).await,
+            _ if self.head.method == Method::HEAD => {
+                let shared = Arc::clone(&self.shared);
+                let response = self.pass(fwd).await?;
+                if let Found::Stored(stored) = found
+                    && response.status() == stored.head.status
+                    && rules::replaces(response.headers(), &stored)
+                {
+                    let _ = shared.cache.invalidate(&key);
+                }
+                Ok(response)
+            }
             Found::Nothing if rules::may_share(&self.head.headers) => self.fetch_for_all(&target, names).await,
             _ => self.fetch_alone(&target, fwd).await,
         }

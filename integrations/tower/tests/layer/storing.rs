@@ -115,6 +115,42 @@ async fn a_fresh_response_answers_head_requests() {
 }
 
 #[tokio::test]
+async fn an_answer_to_head_removes_a_response_that_it_shows_to_be_outdated() {
+    // Its etag, its length, and whether a `HEAD` request that the service answers leaves the stored response.
+    for (etag, len, stays) in [
+        ("\"1\"", Some("6"), true),
+        ("W/\"1\"", None, true),
+        ("\"2\"", None, false),
+        ("\"1\"", Some("7"), false),
+    ] {
+        let cached = Cached::new(
+            |layer| layer,
+            move |request, call| {
+                let mut headers = vec![("cache-control", "max-age=60")];
+                if *request.method() == Method::HEAD {
+                    headers.push(("etag", etag));
+                    headers.extend(len.map(|len| ("content-length", len)));
+                    return response(200, &headers, String::new());
+                }
+                headers.push(("etag", "\"1\""));
+                response(200, &headers, format!("body {call}"))
+            },
+        );
+        assert_eq!(cached.get(&[]).await, Seen::new(200, "body 0", "fwd=miss; stored"));
+        let head = request(Method::HEAD, &[("cache-control", "no-cache")]);
+        assert_eq!(
+            seen(cached.send(head).await.unwrap()).await,
+            Seen::new(200, "", "fwd=stale")
+        );
+        let expected = match stays {
+            true => Seen::new(200, "body 0", "hit; ttl=60"),
+            false => Seen::new(200, "body 2", "fwd=miss; stored"),
+        };
+        assert_eq!(cached.get(&[]).await, expected, "{etag} {len:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_may_not_be_stored_is_not() {
     type Case<'c> = (&'c [(&'c str, &'c str)], u16, &'c [(&'c str, &'c str)]);
     let cases: &[Case<'static>] = &[
