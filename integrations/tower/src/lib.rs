@@ -3,8 +3,8 @@
 //! The layer answers `GET` and `HEAD` requests from stored responses to `GET` while they are fresh, validates stale
 //! ones by `ETag` or `Last-Modified`, keeps the variants that `Vary` names apart, and answers conditional requests by
 //! `304 Not Modified`. Requests for a response that is being fetched or validated wait for it. A request with an unsafe
-//! method (`POST`, `PUT`, `DELETE`, `PATCH`) removes the responses of its target, unless its answer is an error; so does
-//! an answer to `HEAD` that shows a stored response to be outdated. What a response allows is done:
+//! method (`POST`, `PUT`, `DELETE`, `PATCH`) removes the responses of its target, unless its answer is an error; so
+//! does an answer to `HEAD` that shows a stored response to be outdated. What a response allows is done:
 //! `stale-while-revalidate` in a task, `stale-if-error`. Each response says in `Cache-Status` (RFC 9211) what was done.
 //!
 //! ```
