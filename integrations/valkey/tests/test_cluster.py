@@ -10,7 +10,7 @@ import pytest
 from cluster import Cluster, ClusterClient, slot_of
 from conftest import CONTROL, demand, ours
 from filling import random_writes
-from resp import Reply, as_pairs, is_error
+from resp import OK, Reply, as_pairs, is_error
 from servers import is_replicated, until
 
 KEYS = [f"map:{number}" for number in range(60)]
@@ -237,6 +237,22 @@ def test_a_primary_dies_under_writes(cluster, writers):
     with replica.client() as here, primary.client() as there:
         until(lambda: is_replicated(here, there), 20, "the replica")
         assert here("DEBUG", "DIGEST") == there("DEBUG", "DIGEST")
+
+
+@pytest.mark.skipif(CONTROL, reason="about the module")
+def test_memory_is_counted_on_primaries(cluster):
+    """A replica in a cluster runs no command with a key for a module, and says so at once."""
+    server = cluster.owner(slot_of("{count}"))
+    with server.client() as client, cluster.replica_of(server).client() as there:
+        client("LP.HSET", "{count}:m", "f", "v")
+        client("SET", "{count}:s", "v")
+        assert client("LP.USAGE", "START") == OK
+        until(lambda: dict(as_pairs(client("LP.USAGE", "STATUS")))[b"state"] == b"done", 30, "the end of the count")
+        now = dict(as_pairs(client("LP.USAGE", "STATUS")))
+        assert now[b"matched"] == client("DBSIZE") >= 2 and now[b"failed"] == 0, now
+        client("DEL", "{count}:m", "{count}:s")
+        reply = there.request("LP.USAGE", "START")
+        assert is_error(reply) and b"primary" in reply.value, reply
 
 
 def test_crossing_slots_is_refused(cluster):

@@ -201,6 +201,11 @@ def test_all_databases(client):
     for database in (0, 3, 15):
         client("SELECT", database)
         client.load([["SET", name, f"text {database}"] for name in names] + [["SET", f"key:{number}", number] for number in range(500)])
+    # In those before the selected one too.
+    client("LP.CONVERT", "IMPORT", "ALLDBS")
+    assert ended(client)["converted"] == 3 * 506
+    client("LP.CONVERT", "EXPORT", "ALLDBS")
+    assert ended(client)["converted"] == 3 * 506
     client("SELECT", 0)
     client("LP.CONVERT", "IMPORT", "ALLDBS")
     client("SWAPDB", 0, 3)

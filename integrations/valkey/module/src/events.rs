@@ -2,7 +2,8 @@
 
 use crate::api::context::log_warning;
 use crate::api::{Context, Key, Str};
-use crate::commands::conversion;
+use crate::commands::conversion::CONVERSION;
+use crate::commands::survey::SURVEY;
 use crate::persist::memory::copy;
 use crate::store::databases::databases;
 use crate::store::value::Borrowed;
@@ -20,7 +21,8 @@ pub fn flushed() {
 /// Two databases have changed their places.
 pub fn swap(first: i32, second: i32) {
     databases().swap(first, second);
-    conversion::swap(first, second);
+    CONVERSION.swap(first, second);
+    SURVEY.swap(first, second);
 }
 
 /// A replica loads next to its current data.

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::api::Context;
 use crate::api::context::log_warning;
-use crate::commands::conversion;
+use crate::commands::conversion::CONVERSION;
+use crate::commands::survey::SURVEY;
 use crate::persist::memory::note_held;
 use crate::store::databases::databases;
 use crate::store::generation::Hold;
@@ -16,8 +17,8 @@ use crate::store::settings::upkeep_budget_us;
 const SOON: i64 = 5;
 const LATER: i64 = 20;
 
-/// A conversion was requested, and takes this multiple of the upkeep's time.
-const CONVERSION_BUDGETS: u32 = 4;
+/// Conversions and surveys were requested, and take this multiple of the upkeep's time together.
+const PASS_BUDGETS: u32 = 4;
 
 /// Buffer for writes to a leaf before it is compacted, while each page that is written is held twice.
 const LANDING_BYTES_WHILE_FORKED: usize = 8 << 10;
@@ -48,8 +49,8 @@ pub fn forked(is_there: bool) {
     }
 }
 
-/// Does due work for about the configured time, and a conversion for a multiple of it; returns in how many milliseconds
-/// to call again.
+/// Does due work for about the configured time, and conversions and surveys for a multiple of it; returns in how
+/// many milliseconds to call again.
 pub fn tick(context: Context) -> i64 {
     let begin = Instant::now();
     let budget = Duration::from_micros(upkeep_budget_us());
@@ -61,7 +62,8 @@ pub fn tick(context: Context) -> i64 {
         databases.generations().cloned().collect()
     };
     if IS_FORKED.load(Ordering::Relaxed) {
-        conversion::wait("a child saves");
+        CONVERSION.wait("a child saves");
+        SURVEY.wait("a child saves");
         return later(is_more, begin);
     }
     if !generations.iter().any(|generation| generation.tree().is_training()) {
@@ -78,7 +80,10 @@ pub fn tick(context: Context) -> i64 {
         }
         is_more |= noted(generation.tree().run_upkeep(left));
     }
-    is_more |= conversion::step(context, budget * CONVERSION_BUDGETS);
+    let passes = u32::from(CONVERSION.is_running()) + u32::from(SURVEY.is_running());
+    let share = budget * PASS_BUDGETS / passes.max(1);
+    is_more |= CONVERSION.step(context, share);
+    is_more |= SURVEY.step(context, share);
     later(is_more, begin)
 }
 

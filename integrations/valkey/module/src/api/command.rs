@@ -171,10 +171,11 @@ fn is_allowed_publicly(caller: Context, name: Str<'_>, native: Str<'_>, rest: &[
 
 /// Returns a native command of each kind, for [`enter_of_kind`].
 fn native_of(kind: &str) -> Option<Str<'static>> {
-    static NATIVES: [(&str, Twin); 4] = [
+    static NATIVES: [(&str, Twin); 5] = [
         ("admin", Twin::new(c"BGREWRITEAOF", c"", false, c"", KEYTYPE_EMPTY)),
         ("write hash", Twin::new(c"HSET", c"", false, c"", KEYTYPE_EMPTY)),
         ("read hash", Twin::new(c"HGETALL", c"", false, c"", KEYTYPE_EMPTY)),
+        ("keyspace read", Twin::new(c"KEYS", c"", false, c"", KEYTYPE_EMPTY)),
         ("read slow", Twin::new(c"DBSIZE", c"", false, c"", KEYTYPE_EMPTY)),
     ];
     NATIVES

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_int, c_long};
 
 use super::failure::{Failure, WRONG_TYPE_TEXT};
-use super::raw::{CTX_FLAG_LOADING, CTX_FLAG_REPLICA, CTX_FLAG_RESP3, CTX_FLAG_SCRIPT, OK, RawContext, RawString};
+use super::raw::{
+    CTX_FLAG_CLUSTER, CTX_FLAG_LOADING, CTX_FLAG_REPLICA, CTX_FLAG_RESP3, CTX_FLAG_SCRIPT, OK, RawContext, RawString,
+};
 use super::string::Str;
 use super::table::{api, loaded};
 use super::twin;
@@ -146,6 +148,11 @@ impl Context {
     /// Returns whether the server is a replica.
     pub fn is_replica(self) -> bool {
         self.has_flag(CTX_FLAG_REPLICA)
+    }
+
+    /// Returns whether the server is a node of a cluster.
+    pub fn is_cluster(self) -> bool {
+        self.has_flag(CTX_FLAG_CLUSTER)
     }
 
     /// Replies with an integer.

@@ -1,6 +1,7 @@
 //! The safe interface with the server, in both directions.
 
 pub mod acl;
+pub mod allocator;
 pub mod command;
 pub mod config;
 pub mod context;

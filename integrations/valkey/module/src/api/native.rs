@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::context::Context;
 use super::failure::Failure;
-use super::raw::{REPLY_ARRAY, REPLY_ERROR, REPLY_INTEGER, REPLY_UNKNOWN, RawReply, RawString};
+use super::raw::{REPLY_ARRAY, REPLY_ERROR, REPLY_INTEGER, REPLY_NULL, REPLY_UNKNOWN, RawReply, RawString};
 use super::string::{OwnedStr, Str};
 use super::table::api;
 
@@ -140,6 +140,29 @@ impl Context {
                 .collect();
             Ok((string(cursor).as_str().bytes().to_vec(), found))
         }
+    }
+
+    /// Returns what a key takes by the server's count, its name and its place in the database included, and by a sample
+    /// of so many elements; `None` if there is no such key.
+    pub fn memory_usage(self, name: Str<'_>, samples: usize) -> Result<Option<u64>, Failure> {
+        let count = samples.to_string();
+        let [usage, word, count] = [b"USAGE".as_slice(), b"SAMPLES", count.as_bytes()].map(OwnedStr::new);
+        let reply = self.run(c"MEMORY", &[usage.as_str(), name, word.as_str(), count.as_str()]);
+        // SAFETY: the reply lives; the server accepts a null one.
+        match unsafe { (api().CallReplyType)(reply.0) } {
+            // SAFETY: the reply is an integer.
+            REPLY_INTEGER => Ok(u64::try_from(unsafe { (api().CallReplyInteger)(reply.0) }).ok()),
+            REPLY_NULL => Ok(None),
+            _ => Err(Failure::text("ERR the server did not run MEMORY USAGE")),
+        }
+    }
+
+    /// Returns the number that the server is configured with under this name.
+    pub fn configured_number(self, name: &CStr) -> Option<u64> {
+        let reply = self.call(c"CONFIG", &[c"GET", name]);
+        let mut lines = reply.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        let last = lines.rfind(|line| !line.is_empty())?;
+        std::str::from_utf8(last).ok()?.parse().ok()
     }
 
     /// Returns whether one of these fields of a native hash has an expiry. The server must have `HPEXPIRETIME`.

@@ -71,6 +71,7 @@ pub const NOTIFY_EXPIRED: c_int = 1 << 8;
 
 pub const CTX_FLAG_SCRIPT: c_int = 1 << 0;
 pub const CTX_FLAG_REPLICA: c_int = 1 << 3;
+pub const CTX_FLAG_CLUSTER: c_int = 1 << 5;
 pub const CTX_FLAG_LOADING: c_int = 1 << 13;
 pub const CTX_FLAG_RESP3: c_int = 1 << 22;
 
@@ -78,6 +79,7 @@ pub const REPLY_UNKNOWN: c_int = -1;
 pub const REPLY_ERROR: c_int = 1;
 pub const REPLY_INTEGER: c_int = 2;
 pub const REPLY_ARRAY: c_int = 3;
+pub const REPLY_NULL: c_int = 4;
 
 pub const ACL_LOG_COMMAND: c_int = 1;
 

@@ -219,6 +219,7 @@ table! {
         CachedMicroseconds: unsafe extern "C" fn() -> c_longlong;
         CommandFilterGetClientId: unsafe extern "C" fn(*mut RawFiltered) -> c_ulonglong;
         AddACLCategory: unsafe extern "C" fn(*mut RawContext, *const c_char) -> c_int;
+        MallocSize: unsafe extern "C" fn(*mut c_void) -> usize;
         SetCommandACLCategories: unsafe extern "C" fn(*mut RawCommand, *const c_char) -> c_int;
     }
 }

@@ -36,16 +36,16 @@ pub fn number(context: Context, name: &str, number: u64) {
     context.integer(i64::try_from(number).unwrap_or(i64::MAX));
 }
 
-fn text(context: Context, name: &str, text: &str) {
+pub fn text(context: Context, name: &str, text: &[u8]) {
     context.bytes(name.as_bytes());
-    context.bytes(text.as_bytes());
+    context.bytes(text);
 }
 
 fn describe(context: Context, generation: &Hold) {
     let stats = generation.tree().stats();
     context.map(11);
     number(context, "generation", generation.serial());
-    text(context, "engine", stats.engine_name);
+    text(context, "engine", stats.engine_name.as_bytes());
     number(context, "records", stats.records);
     number(context, "user-bytes", stats.user_bytes);
     number(context, "bytes-held", stats.bytes_held);
@@ -53,7 +53,7 @@ fn describe(context: Context, generation: &Hold) {
     number(context, "frame-bytes", stats.frame_limit_bytes);
     number(context, "dictionary", u64::from(stats.dictionary_id));
     number(context, "dictionary-bytes", stats.dictionary_bytes);
-    text(context, "limits", &stats.limits_reason);
+    text(context, "limits", stats.limits_reason.as_bytes());
     number(context, "compacting", u64::from(generation.tree().is_compacting()));
 }
 
@@ -64,14 +64,14 @@ fn key_info(context: Context, name: Str<'_>) -> Done {
         None => context.null(),
         Some(Borrowed::Map(map)) => {
             context.map(4);
-            text(context, "kind", "map");
+            text(context, "kind", b"map");
             number(context, "fields", map.len());
             number(context, "user-bytes", map.user_bytes());
             number(context, "generation", map.generation().serial());
         }
         Some(Borrowed::Text(string)) => {
             context.map(3);
-            text(context, "kind", "string");
+            text(context, "kind", b"string");
             number(context, "user-bytes", string.length()? as u64);
             number(context, "generation", string.generation().serial());
         }

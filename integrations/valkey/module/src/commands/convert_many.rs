@@ -1,13 +1,11 @@
 //! `LP.CONVERT`: conversions of many keys in the background.
 
 use super::access::Done;
-use super::conversion::{Direction, Scope, Status, begin, status, stop};
+use super::conversion::{CONVERSION, Direction, Scope, Status, begin, status};
 use super::convert::{Limits, MAX_CONVERTED_BYTES, MAX_CONVERTED_FIELDS};
+use super::pass::{PassStatus, Selection};
 use crate::api::{Context, Failure, Str};
-use crate::prefixes::Family;
 use crate::store::number::integer;
-
-const UNKNOWN_TYPE: Failure = Failure::text("ERR the type is hash or string: no other is compressed");
 
 /// `LP.CONVERT IMPORT | EXPORT [MATCH pattern] [TYPE hash | string] [MAXFIELDS count] [MAXBYTES bytes] [ALLDBS]`,
 /// `LP.CONVERT STATUS`, `LP.CONVERT STOP`
@@ -27,7 +25,7 @@ pub fn convert(context: Context, arguments: &[Str<'_>]) -> Done {
             Ok(())
         }
         [] if is(b"STOP") => {
-            context.integer(i64::from(stop()));
+            context.integer(i64::from(CONVERSION.stop()));
             Ok(())
         }
         _ => Err(Failure::text(
@@ -40,10 +38,7 @@ pub fn convert(context: Context, arguments: &[Str<'_>]) -> Done {
 fn start(context: Context, direction: Direction, mut options: &[Str<'_>]) -> Done {
     let mut scope = Scope {
         direction,
-        pattern: None,
-        family: None,
-        database: context.database(),
-        has_all_databases: false,
+        selection: Selection::new(context.database()),
         limits: Limits {
             fields: MAX_CONVERTED_FIELDS,
             bytes: MAX_CONVERTED_BYTES,
@@ -51,21 +46,12 @@ fn start(context: Context, direction: Direction, mut options: &[Str<'_>]) -> Don
         },
     };
     while let [option, rest @ ..] = options {
+        if let Some(rest) = scope.selection.take_option(options)? {
+            options = rest;
+            continue;
+        }
         let is = |word: &[u8]| option.bytes().eq_ignore_ascii_case(word);
         options = match rest {
-            _ if is(b"ALLDBS") => {
-                scope.has_all_databases = true;
-                rest
-            }
-            [pattern, rest @ ..] if is(b"MATCH") => {
-                scope.pattern = Some(pattern.bytes().to_vec());
-                rest
-            }
-            [name, rest @ ..] if is(b"TYPE") => {
-                let family = Family::named(name.bytes());
-                scope.family = Some(family.ok_or(UNKNOWN_TYPE)?);
-                rest
-            }
             [count, rest @ ..] if is(b"MAXFIELDS") => {
                 scope.limits.fields = limit(count)?;
                 rest
@@ -93,26 +79,35 @@ fn limit(argument: &Str<'_>) -> Result<u64, Failure> {
 }
 
 fn reply_status(context: Context, status: &Status) {
+    let PassStatus {
+        state,
+        reason,
+        ref pattern,
+        value_type,
+        database,
+        scanned,
+        ref last_error,
+        seconds,
+    } = status.pass;
     let texts: [(&str, &[u8]); 6] = [
-        ("state", status.state.as_bytes()),
-        ("reason", status.reason.as_bytes()),
+        ("state", state.as_bytes()),
+        ("reason", reason.as_bytes()),
         ("direction", status.direction.as_bytes()),
-        ("match", &status.pattern),
-        ("type", status.value_type.to_bytes()),
-        ("last-error", status.last_error.as_bytes()),
+        ("match", pattern),
+        ("type", value_type.to_bytes()),
+        ("last-error", last_error.as_bytes()),
     ];
     let numbers = [
-        ("database", u64::try_from(status.database).unwrap_or_default()),
-        ("scanned", status.counts.scanned),
+        ("database", u64::try_from(database).unwrap_or_default()),
+        ("scanned", scanned),
         ("converted", status.counts.converted),
         ("too-large", status.counts.too_large),
         ("failed", status.counts.failed),
-        ("seconds", status.seconds),
+        ("seconds", seconds),
     ];
     context.map(texts.len() + numbers.len());
     for (name, text) in texts {
-        context.bytes(name.as_bytes());
-        context.bytes(text);
+        super::admin::text(context, name, text);
     }
     for (name, number) in numbers {
         super::admin::number(context, name, number);

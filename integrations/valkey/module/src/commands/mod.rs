@@ -16,13 +16,17 @@ mod keyed;
 mod lcs;
 mod many;
 pub mod native;
+mod native_memory;
 mod ordered;
+pub mod pass;
 mod random;
 mod scan;
 mod set;
 mod strings;
+pub mod survey;
 pub mod twins;
 pub mod types;
+mod usage;
 
 use std::ffi::{CStr, c_int};
 
@@ -178,6 +182,7 @@ commands! {
     c"LP.INFO" admin::info, READ_GETKEYS, -1, NO_KEYS, "read slow", c"O(1) for a key, else O(leaves)", c"What trees hold, or a key";
     c"LP.COMPACT" admin::compact, ADMIN, -1, NO_KEYS, "admin slow dangerous", c"O(1), then O(R) in the background; O(R) with SYNC", c"Compresses all anew";
     c"LP.CONVERT" convert_many::convert, ADMIN, -2, NO_KEYS, "admin slow dangerous", c"O(1), then O(N) in the background", c"Imports or exports the keys of a pattern in the background";
+    c"LP.USAGE" usage::usage, READ, -2, NO_KEYS, "keyspace read slow dangerous", c"O(1), then O(N) in the background", c"What the keys of a pattern take, and would take natively";
     c"LP.DICT" dict::dict, ADMIN, -2, NO_KEYS, "admin slow dangerous", c"O(leaves)", c"Shows dictionaries, has them trained, exports or imports one";
 }
 
