@@ -1,4 +1,4 @@
-"""Tests the counts of what keys take: by how much the estimates miss native twins, what is counted, who may ask."""
+"""Tests the counts of what keys take: by how much the estimates miss native twins, what is counted, and access control."""
 import random
 import string
 
@@ -47,7 +47,7 @@ def words(source, length):
 
 
 def hash_of(fields, low, high, prefix="field:"):
-    """A maker of hashes of so many fields, whose values have lengths in between."""
+    """A maker of hashes of a number of fields, whose values have lengths in between."""
     return lambda source: {f"{prefix}{at}": words(source, source.randint(low, high)) for at in range(fields)}
 
 
@@ -231,7 +231,7 @@ def test_it_is_stopped(start):
 
 
 def test_keys_go_and_expire_meanwhile(start):
-    """Those that are gone when it is their turn are not counted, and are no failures."""
+    """Keys that are gone when it is their turn are neither counted nor reported as failures."""
     server = start(**{"leafpress.upkeep-budget-us": "50"})
     with server.client() as client:
         for turn in range(3):

@@ -7,7 +7,7 @@ const TRIED_BELOW: u64 = 1 << 20;
 const PAGE: u64 = 4096;
 const ALIGNMENT: u64 = 16;
 
-/// Returns how long the block is that the server gets for so many bytes, by its own count.
+/// Returns the length of the block that the server gets for a request of `bytes`, by its own count.
 pub fn usable_size(bytes: u64) -> u64 {
     if bytes >= TRIED_BELOW {
         return bytes.next_multiple_of(PAGE);

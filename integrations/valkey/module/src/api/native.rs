@@ -142,8 +142,8 @@ impl Context {
         }
     }
 
-    /// Returns what a key takes by the server's count, its name and its place in the database included, and by a sample
-    /// of so many elements; `None` if there is no such key.
+    /// Returns the bytes that a key takes by the server's count, its name and its entry in the database included, from
+    /// `samples` of its elements; `None` if there is no such key.
     pub fn memory_usage(self, name: Str<'_>, samples: usize) -> Result<Option<u64>, Failure> {
         let count = samples.to_string();
         let [usage, word, count] = [b"USAGE".as_slice(), b"SAMPLES", count.as_bytes()].map(OwnedStr::new);

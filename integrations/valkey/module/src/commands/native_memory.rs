@@ -123,7 +123,7 @@ impl NativeMemory {
         };
     }
 
-    /// Returns what the key would take with a native hash of so many fields and bytes of fields and values.
+    /// Returns what the key would take with a native hash of this number of fields and of bytes of fields and values.
     pub fn hash(&self, key: KeyMemory, fields: u64, user_bytes: u64, sample: &Sample) -> u64 {
         let key_bytes = match self.layout {
             Layout::Chained => key.bytes + OBJECT,
@@ -166,7 +166,7 @@ fn sds(len: u64) -> u64 {
     header + len + 1
 }
 
-/// The same with a header of three bytes.
+/// A string with a header of three bytes.
 fn sds8(len: u64) -> u64 {
     3 + len + 1
 }
