@@ -166,7 +166,7 @@ fn sds(len: u64) -> u64 {
     header + len + 1
 }
 
-/// A string with a header of three bytes.
+/// Returns the length of a string with a header of three bytes.
 fn sds8(len: u64) -> u64 {
     3 + len + 1
 }
