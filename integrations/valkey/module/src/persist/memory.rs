@@ -1,12 +1,14 @@
 //! The memory of values, and the effort of freeing or copying them.
 
+use std::ffi::c_void;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::alloc::held;
+use crate::api::allocator::usable_size;
 use crate::api::context::log_warning;
 use crate::store::chunks::CHUNK;
 use crate::store::databases::{databases, place_in};
-use crate::store::map::Map;
 use crate::store::removal;
 use crate::store::value::{Borrowed, Value};
 
@@ -14,8 +16,11 @@ use crate::store::value::{Borrowed, Value};
 static PER_MILLE: AtomicU64 = AtomicU64::new(1000);
 /// Approximate bytes of a tree without records.
 const EMPTY_TREE: u64 = 24 << 10;
-/// Plausible bounds for any data; with little data most of it is the tree.
-const MIN_AND_MOST: (u64, u64) = (20, 1200);
+/// Lower bound of [`PER_MILLE`] for any data.
+const MIN_PER_MILLE: u64 = 20;
+/// Upper bound while fewer bytes than the following are held, since most of these are the tree's own then.
+const MAX_PER_MILLE_OF_LITTLE: u64 = 1200;
+const LITTLE_BYTES: u64 = 1 << 20;
 
 /// Records and bytes of a value up to which the server frees it at once, whatever its settings: one or two milliseconds
 /// of work.
@@ -27,19 +32,27 @@ pub fn note_held() {
     let totals = databases().totals();
     let held = (held() as u64).saturating_sub(totals.generations * EMPTY_TREE);
     if let Some(per_mille) = held.saturating_mul(1000).checked_div(totals.user_bytes) {
-        let (least, most) = MIN_AND_MOST;
-        PER_MILLE.store(per_mille.clamp(least, most), Ordering::Relaxed);
+        // Records of a few bytes take many times these.
+        let most = if held < LITTLE_BYTES {
+            MAX_PER_MILLE_OF_LITTLE
+        } else {
+            u64::MAX
+        };
+        PER_MILLE.store(per_mille.clamp(MIN_PER_MILLE, most), Ordering::Relaxed);
     }
 }
 
-/// Returns about how many bytes a value holds: its share of the bytes held, in proportion to its bytes.
+/// Returns about how many bytes a value holds: its share of the bytes held, in proportion to its bytes, and the server's
+/// own record of a value of a module, a type and a pointer.
 pub fn memory(value: &Borrowed<'_>) -> usize {
-    let (fixed, user_bytes) = match value {
-        Borrowed::Text(text) => (0, text.length().unwrap_or_default() as u64),
-        Borrowed::Map(map) => (size_of::<Map>(), map.user_bytes()),
+    static OF_SERVER: OnceLock<u64> = OnceLock::new();
+    let of_server = *OF_SERVER.get_or_init(|| usable_size(size_of::<[*mut c_void; 2]>() as u64));
+    let user_bytes = match value {
+        Borrowed::Text(text) => text.length().unwrap_or_default() as u64,
+        Borrowed::Map(map) => map.user_bytes(),
     };
     let part = user_bytes.saturating_mul(PER_MILLE.load(Ordering::Relaxed)) / 1000;
-    fixed + usize::try_from(part).unwrap_or(usize::MAX)
+    usize::try_from(of_server + part).unwrap_or(usize::MAX)
 }
 
 /// Returns the effort of freeing a value: the server leaves all but small efforts to a thread, if it is configured to.
