@@ -42,8 +42,8 @@ pub fn note_held() {
     }
 }
 
-/// Returns about how many bytes a value holds: its share of the bytes held, in proportion to its bytes, and the server's
-/// own record of a value of a module, a type and a pointer.
+/// Returns about how many bytes a value holds: its share of the bytes held, in proportion to its bytes, and the
+/// server's own record of a value of a module, a type and a pointer.
 pub fn memory(value: &Borrowed<'_>) -> usize {
     static OF_SERVER: OnceLock<u64> = OnceLock::new();
     let of_server = *OF_SERVER.get_or_init(|| usable_size(size_of::<[*mut c_void; 2]>() as u64));
