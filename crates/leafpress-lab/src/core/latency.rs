@@ -165,7 +165,7 @@ impl Recorder {
         }
     }
 
-    /// From now on other operations are measured.
+    /// Chooses which operations are measured from now on.
     pub fn set_sampling(&mut self, sampling: Sampling) {
         self.sampling = sampling;
         self.last_end = None;

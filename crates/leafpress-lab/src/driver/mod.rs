@@ -25,8 +25,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// The shortest one, at the end of a stage.
 const LOOK_SOON: Duration = Duration::from_micros(100);
 
-/// What one thread does, with errors `E`. It is made, used and dropped by its own thread, so that its small buffers
-/// share no cache line with another's.
+/// Does the work of one thread, with errors `E`. It is made, used and dropped by its own thread, so that its small
+/// buffers share no cache line with another's.
 pub trait Target<E = LabError> {
     /// Results of the thread.
     type Done: Send;
@@ -38,14 +38,14 @@ pub trait Target<E = LabError> {
     /// The error of an operation. It ends the run.
     fn step(&mut self, stop: &AtomicBool) -> Result<bool, E>;
 
-    /// The warm-up is over: counts and latencies start at zero here.
+    /// Begins the measured time: counts and latencies start at zero here.
     fn begin(&mut self);
 
     /// The measured time is over.
     fn finish(self) -> Self::Done;
 }
 
-/// What the driving thread does while the others work.
+/// Watches a run from the driving thread while the others work.
 pub trait Observer {
     /// Called before a stage, [`Phase::WarmUp`] or [`Phase::Timed`], while all threads wait.
     fn begin(&mut self, _stage: Phase) {}

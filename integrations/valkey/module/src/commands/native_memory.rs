@@ -51,7 +51,7 @@ pub struct Sample {
     table_bytes: u64,
 }
 
-/// The server's layouts and its limits, as they are configured.
+/// The server's layout of keys and values, and the limits that it is configured with.
 #[derive(Debug, Clone, Copy)]
 pub struct NativeMemory {
     layout: Layout,
