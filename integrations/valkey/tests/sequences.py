@@ -84,7 +84,10 @@ _FIELD_PAIRS = _some(st.tuples(FIELDS, VALUES)).map(lambda pairs: ["FIELDS", len
 FIELD_EXPIRY = st.one_of(
     _command("HEXPIREAT", KEYS, st.sampled_from(["99999999999", "1", "x"]), _FIELD_OPTIONS, _SOME_FIELDS),
     _command("HPEXPIRE", KEYS, st.sampled_from(["100000000", "0", "-1"]), _FIELD_OPTIONS, _SOME_FIELDS),
-    _command("HEXPIRETIME", KEYS, _SOME_FIELDS), _command("HPERSIST", KEYS, _SOME_FIELDS),
+    _command("HEXPIRE", KEYS, st.sampled_from(["1000", "0", "-1", "x"]), _FIELD_OPTIONS, _SOME_FIELDS),
+    _command("HPEXPIREAT", KEYS, st.sampled_from(["99999999999999", "1", "x"]), _FIELD_OPTIONS, _SOME_FIELDS),
+    _command("HEXPIRETIME", KEYS, _SOME_FIELDS), _command("HPEXPIRETIME", KEYS, _SOME_FIELDS), _command("HPERSIST", KEYS, _SOME_FIELDS),
+    _command("HTTL", KEYS, _SOME_FIELDS), _command("HPTTL", KEYS, _SOME_FIELDS),
     _command("HGETEX", KEYS, _GETEX_OPTIONS, _SOME_FIELDS),
     _command("HSETEX", KEYS, st.sampled_from([[], ["FNX"], ["FXX"]]), st.one_of(st.just([]), _EXPIRES), st.one_of(_FIELD_PAIRS, _SOME_FIELDS)))
 KEYSPACE = st.one_of(
@@ -92,7 +95,14 @@ KEYSPACE = st.one_of(
     _command("RENAMENX", KEYS, KEYS), _command("COPY", KEYS, KEYS), _command("COPY", KEYS, KEYS, "REPLACE"), _command("TOUCH", KEYS),
     _command("COPY", KEYS, KEYS, "DB", st.sampled_from(["0", "5", "x"]), st.sampled_from([[], ["REPLACE"]])),
     _command("EXPIRE", KEYS, st.sampled_from(["1000", "-1", "0"])), _command("PERSIST", KEYS), _command("EXPIRETIME", KEYS),
-    _command("MOVE", KEYS, "5"))
+    _command("MOVE", KEYS, "5"),
+    # Neither type can be sorted; a key that is not there leaves an empty result.
+    _command("SORT", KEYS, st.sampled_from([[], ["ALPHA"], ["LIMIT", "0", "x"], ["BOGUS"]])), _command("SORT", KEYS, "STORE", KEYS),
+    _command("SORT_RO", KEYS, st.sampled_from([[], ["DESC"]])))
+TYPES = _command("TYPE", KEYS)
+# All fields in one step: a native table is scanned whole where the count is far above its fields.
+SCANS = _command("HSCAN", KEYS, st.sampled_from(["0", "0", "x"]), "COUNT", st.sampled_from(["10000", "0", "x"]),
+                 st.sampled_from([[], ["MATCH", "*"], ["MATCH", "f*"], ["match", "[^f]"], ["MATCH", "field:??"], ["BOGUS"]]))
 
 
 def _sequences(*strategies):
@@ -104,7 +114,7 @@ def _sequences(*strategies):
 HASH_SEQUENCES = _sequences(MAPS, MAPS, MAPS, KEYSPACE)
 STRING_SEQUENCES = _sequences(STRINGS, STRINGS, STRINGS, KEYSPACE)
 MIXED_SEQUENCES = _sequences(MAPS, STRINGS, KEYSPACE)
-TRANSPARENT_SEQUENCES = _sequences(MAPS, MAPS, STRINGS, BITS, FIELD_EXPIRY, KEYSPACE)
+TRANSPARENT_SEQUENCES = _sequences(MAPS, MAPS, STRINGS, BITS, FIELD_EXPIRY, SCANS, KEYSPACE, TYPES)
 
 
 def known(commands, kind):

@@ -45,7 +45,12 @@ BIT_COMMANDS = ["SETBIT K 3 1", "GETBIT M 3", "BITFIELD K SET u8 0 1", "BITCOUNT
                 "BITFIELD_RO M GET u8 0"]
 # From a key with a prefix to one without.
 MOVING_COMMANDS = ["COPY K N DB 3 REPLACE", "COPY K N REPLACE", "RENAMENX K N", "RENAME K N"]
-TYPE_COMMANDS = ["TYPE K", "SCAN 0 TYPE string"]
+TYPE_COMMANDS = ["TYPE K", "SCAN 0 TYPE string", "SORT K", "SORT K STORE L"]
+# Those of the expiry of fields, which make maps native: P is a key for them alone.
+FIELD_COMMANDS = [
+    "HTTL P FIELDS 1 f", "HPTTL P FIELDS 1 f", "HEXPIRETIME P FIELDS 1 f", "HPEXPIRETIME P FIELDS 1 f", "HPERSIST P FIELDS 1 f", "HGETEX P FIELDS 1 f",
+    "HGETEX P EX 1000 FIELDS 1 f", "HSETEX P FIELDS 1 f v", "HSETEX P EX 1000 FIELDS 1 f v", "HEXPIRE P 1000 FIELDS 1 f", "HPEXPIRE P 1000000 FIELDS 1 f",
+    "HEXPIREAT P 99999999999 FIELDS 1 f", "HPEXPIREAT P 99999999999999 FIELDS 1 f"]
 
 
 def known_to(kind, commands):
@@ -57,7 +62,7 @@ def spelled(command, kind):
     """A command for keys of ours or native ones; both look alike to patterns of access control."""
     name, *rest = command.split()
     letter = ("h" if name.startswith("H") else "s") if kind == "ours" else "n" if name.startswith("H") else "m"
-    return [name] + [{"K": f"{letter}:own:1", "L": f"{letter}:other:1", "M": f"{letter}:own:log", "N": f"x:own:{kind}"}.get(part, part) for part in rest]
+    return [name] + [{"K": f"{letter}:own:1", "L": f"{letter}:other:1", "M": f"{letter}:own:log", "P": f"{letter}:own:2", "N": f"x:own:{kind}"}.get(part, part) for part in rest]
 
 
 def in_script(command):
@@ -92,6 +97,7 @@ def prepare(admin):
         for name in ("own", "other"):
             admin("HSET", f"{letter}:{name}:1", "f", "v", "n", 1)
             admin("SET", f"{other}:{name}:1", "text")
+        admin("HSET", f"{letter}:own:2", "f", "v")
 
 
 @pytest.mark.parametrize("default", ["open", "off", "password"])
@@ -117,7 +123,7 @@ def test_a_rewritten_command_is_allowed_where_the_native_one_is(start, kind, def
             with server.client() as client:
                 server.clients.remove(client)
                 client("AUTH", f"user{number}", "pw")
-                for command, way in itertools.product(known_to(kind, COMMANDS + BIT_COMMANDS + TYPE_COMMANDS + MOVING_COMMANDS), (client.request, "script", "transaction")):
+                for command, way in itertools.product(known_to(kind, COMMANDS + BIT_COMMANDS + FIELD_COMMANDS + TYPE_COMMANDS + MOVING_COMMANDS), (client.request, "script", "transaction")):
                     answers = []
                     for kind_of_key in ("native", "ours"):
                         words = spelled(command, kind_of_key)

@@ -48,11 +48,14 @@ def shape(command, reply, transparent=False):
         if isinstance(reply, Reply) and reply.kind == "map":
             return ("map", sorted(reply.value))
     if name == "HSCAN" and isinstance(reply, list) and len(reply) == 2 and isinstance(reply[1], list):
-        return ("scan", reply[0], sorted(zip(reply[1][::2], reply[1][1::2])))
+        found = reply[1] if "NOVALUES" in command else zip(reply[1][::2], reply[1][1::2])
+        return ("scan", reply[0], sorted(found))
     if name == "EXPIRETIME":
         return in_hundreds_of_seconds(reply)
-    if name == "HEXPIRETIME" and isinstance(reply, list):
-        return [in_hundreds_of_seconds(each) for each in reply]
+    if name in ("HEXPIRETIME", "HPEXPIRETIME") and isinstance(reply, list):
+        return [in_hundreds_of_seconds(each, 1000 if name[1] == "P" else 1) for each in reply]
+    if name in ("HTTL", "HPTTL") and isinstance(reply, list):
+        return [rounded(each, 1000 if name[1] == "P" else 1) for each in reply]
     if name == "HRANDFIELD" and isinstance(reply, list):
         return random_shape(command, reply)
     if name == "HRANDFIELD" and isinstance(reply, bytes):
@@ -60,11 +63,19 @@ def shape(command, reply, transparent=False):
     return reply
 
 
-def in_hundreds_of_seconds(at):
-    """A time from now on: the requests to the twins were sent at different times, between which a second may have begun."""
-    if isinstance(at, int) and 0 < at < 1 << 32:
-        return ("expires in hundreds of seconds", round((at - time.time()) / 100))
+def in_hundreds_of_seconds(at, units=1):
+    """A time from now on, in fractions of a second (`units` of them): the requests to the twins were sent at different times, between
+    which a second may have begun."""
+    if isinstance(at, int) and 0 < at < units << 32:
+        return ("expires in hundreds of seconds", round((at / units - time.time()) / 100))
     return at
+
+
+def rounded(left, units):
+    """A time that is left, in fractions of a second (`units` of them), for the same reason."""
+    if isinstance(left, int) and left > 0:
+        return ("left in hundreds of seconds", round(left / units / 100) if left < units << 32 else "for ever")
+    return left
 
 
 def random_shape(command, reply):
