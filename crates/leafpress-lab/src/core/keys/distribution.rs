@@ -141,6 +141,8 @@ enum Law {
         exponent: f64,
     },
     HotSet {
+        /// Only a set that grows needs it.
+        #[cfg(feature = "bench")]
         keys_pct: f64,
         hot: u64,
         hot_operations: f64,
@@ -160,6 +162,7 @@ impl Ranks {
                 keys_pct,
                 operations_pct,
             } => Law::HotSet {
+                #[cfg(feature = "bench")]
                 keys_pct,
                 hot: hot_ranks(n, keys_pct),
                 hot_operations: operations_pct / 100.0,
