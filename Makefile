@@ -134,7 +134,7 @@ msrv: ## the library with the oldest Rust that it names
 package: ## what is published, compiled from its packages
 	@scripts/checks package
 
-flaky: ## the tests that a change touches, 30 times alone and 30 times under load (FLAKY_BASE, FLAKY_RUNS)
+flaky: ## the tests that a change touches, 30 times each: alone, under load, suspended now and then (FLAKY_BASE, FLAKY_RUNS)
 	@scripts/checks flaky
 
 bench: ## benchmarks of the library
