@@ -374,7 +374,7 @@ impl Cache {
                 if present.is_some()
                     && let Some(present) = self.peek(lead.key())?
                 {
-                    // Those who wait for the load found nothing, and load themselves.
+                    // Waiting callers found nothing, and load themselves.
                     drop(lead);
                     return Ok(Some(present));
                 }

@@ -83,13 +83,24 @@
 //!
 //! # Structure of the module
 //!
-//! `inner` holds the shared state, and `lifetimes` the rules of expiry. `store` inserts records, `update` implements
-//! atomic updates, and `remove_many` removes key ranges. `get_many` reads many keys, `peek` reads without an effect on
-//! eviction, and `scan_tiers` merges memory and disk in key order. `budget` sets the byte limit of the tree's nodes.
-//! `sweep` visits leaves, and `evict` selects victims. `load_table` and `load` implement single-flight loading.
-//! `disk_readers` reads the disk for async tasks. `record` is the header of a value, and `tags` the table of
-//! invalidated tags. `background` runs the upkeep, `close` ends a cache and keeps its tiers. `advice` samples reads.
-//! `observer` and `metrics` report to the outside.
+//! - State: `inner` is shared by the handle and the upkeep, `counters` counts per thread, `stats` and `stats_display`
+//!   report. `options`, `insert_options` and `policy` configure, `error` has the errors.
+//! - Operations: `map` is the interface, `bytes` and `typed` wrap it. `store` inserts records, `update` implements
+//!   atomic updates, `get_many` reads many keys, `peek` reads without an effect on eviction, `in_memory` does not read
+//!   the disk, `remove_many` removes key ranges, `scan` iterates over memory, `scan_tiers` merges memory and disk in
+//!   key order.
+//! - Loading: `load_table` and `load` implement single-flight loading.
+//! - Records: `record` is the header of a value, `record_tags` the tags of a record, `tags` the table of invalidated
+//!   tags, `listener` the callback for removed records.
+//! - Expiry: `lifetimes` holds the rules, `expiry` the times and their bounds, `clock` the clocks. `read_queue` queues
+//!   the reads that extend idle deadlines.
+//! - Memory: `budget` sets the byte limit of the tree's nodes, `long_values` counts what writers of long values hold,
+//!   `raw_share` sets the share of uncompressed copies. `sweep` visits leaves, and `evict` selects victims.
+//! - Disk: `disk` is the tier, `disk_lookup` reads and removes across both tiers, `async_reads` and `disk_readers` read
+//!   the disk for async tasks.
+//! - Upkeep: `background` runs it, `close` ends a cache and keeps its tiers, `warm` reads back the keys that were in
+//!   use, `hottest_keys` exports the most read keys and the dictionary.
+//! - Observation: `advice` samples reads, `observer` and `metrics` report to the outside.
 
 mod advice;
 mod async_reads;

@@ -227,7 +227,7 @@ fn times_to_live_differ_by_the_jitter() {
     assert_eq!(cache.ttl(&key(1)).unwrap(), Some(1000 * second));
 }
 
-/// Those who wait get the answer, unless they need a value: these load themselves.
+/// Waiting callers get the answer, unless they need a value: these load themselves.
 #[test]
 fn all_waiters_that_accept_it_get_an_absence() {
     let cache = small().build().unwrap();
