@@ -196,7 +196,7 @@ fn initial_age(headers: &HeaderMap, requested_at: SystemTime, now: SystemTime) -
     let since = |time| now.duration_since(time).unwrap_or_default();
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let age = text(AGE).unwrap_or_default().trim();
-    // Too many digits are a great age (RFC 9111, 1.2.2), and what is no number is none.
+    // Too many digits are a great age (RFC 9111, 1.2.2), and what is not a number is ignored.
     let is_number = !age.is_empty() && age.bytes().all(|digit| digit.is_ascii_digit());
     let seconds = if is_number { age.parse().unwrap_or(u64::MAX) } else { 0 };
     let corrected = Duration::from_secs(seconds).saturating_add(since(requested_at));

@@ -599,7 +599,7 @@ def test_compressed_hyperloglogs_are_counted(start):
             here("PFCOUNT", "made")
             cached = here("GET", "made")
             values += [changed, cached, cached[:8] + bytes([7, 0, 0, 0, 0, 0, 0, 0]) + cached[16:], changed[:-1], changed + b"\x00", b"list" + changed[4:]]
-        # Any registers. (Where all are at their greatest value, the native estimate is no number.)
+        # Any registers. (Where all are at their greatest value, the native estimate is not a number.)
         for least in (0, 0x80):
             values.append(b"HYLL" + bytes(11) + b"\x80" + bytes(source.randrange(256) | least for _ in range(12_288)))
         for at, value in enumerate(values):

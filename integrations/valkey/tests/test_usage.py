@@ -286,7 +286,7 @@ def test_wrong_requests(client):
 
 
 def test_who_may_ask(server, client):
-    """Who may run commands over all keys, as KEYS. A limit to keys does not limit the sums."""
+    """Users that may run commands over all keys (as KEYS is) may ask. A limit to keys does not limit the sums."""
     client("LP.SET", "secret", "text")
     users = {"keyed": (["~mine:*", "+@all"], True), "reader": (["~*", "+@all", "-@dangerous"], False), "none": (["~*", "+@all", "-@keyspace"], False),
              "writer": (["~*", "+@all", "-@read"], False), "named": (["~*", "-@all", "+lp.usage"], True)}

@@ -112,7 +112,7 @@ def _of_enum(value: Any, typed: bool) -> str:
     name, kind = value._name_, type(value)
     if name is not None and kind.__members__.get(name) is value:
         return _tagged("E", _class_name(kind) + escaped(name))
-    # A combination of flags is no member, and may have no name.
+    # A combination of flags is not a member, and may have no name.
     return _tagged("F", _class_name(kind) + text_of(value._value_, True))
 
 

@@ -371,7 +371,7 @@ async fn variants_are_kept_apart() {
     assert_eq!(cached.get(&french).await.body, "fr 6");
 }
 
-/// Numbers that are too large to calculate with, and what is no number.
+/// Numbers that are too large to calculate with, and text that is not a number.
 #[tokio::test]
 async fn hostile_headers_do_no_harm() {
     const MOST: &str = "18446744073709551615";
