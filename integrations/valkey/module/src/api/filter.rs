@@ -36,14 +36,15 @@ unsafe extern "C" fn call(filtered: *mut RawFiltered) {
 impl Filtered {
     /// Returns how many arguments there are, the command's name included.
     pub fn count(&self) -> usize {
-        // SAFETY: the callback runs.
+        // SAFETY: the server passes a valid command for the duration of the callback.
         usize::try_from(unsafe { (api().CommandFilterArgsCount)(self.0) }).unwrap_or(0)
     }
 
     /// Returns an argument.
     pub fn argument(&self, index: usize) -> Option<&[u8]> {
         let index = i32::try_from(index).ok()?;
-        // SAFETY: the callback runs; the string lives until it is replaced.
+        // SAFETY: the server passes a valid command for the duration of the callback; the string is valid until it
+        // is replaced, which the borrow of `self` excludes.
         unsafe {
             let string = (api().CommandFilterArgGet)(self.0, index);
             (!string.is_null()).then(|| Str::new(string).bytes())
@@ -55,7 +56,8 @@ impl Filtered {
         let count = i32::try_from(self.count()).unwrap_or(i32::MAX);
         (1..count)
             .map(|index| {
-                // SAFETY: the callback runs; there are as many arguments, and they live until they are replaced.
+                // SAFETY: the server passes a valid command for the duration of the callback, with that many
+                // arguments, which are valid until they are replaced.
                 unsafe { Str::new((api().CommandFilterArgGet)(self.0, index)) }
             })
             .collect()
@@ -64,13 +66,14 @@ impl Filtered {
     /// Returns the number of the client that sent the command; `None` if the server does not report it, as Redis before
     /// 7.2.
     pub fn client(&self) -> Option<u64> {
-        // SAFETY: the callback runs.
+        // SAFETY: the server passes a valid command for the duration of the callback.
         api().CommandFilterGetClientId.map(|get| unsafe { get(self.0) })
     }
 
     /// Replaces the command's name. The caller keeps its hold on the string, so that it can be recognized later.
     pub fn rename(&mut self, name: Str<'_>) {
-        // SAFETY: the callback runs; the server takes one hold on the string, and the caller keeps its own.
+        // SAFETY: the server passes a valid command for the duration of the callback. It owns the reference that is
+        // retained here; the caller keeps its own.
         unsafe {
             (api().RetainString)(std::ptr::null_mut(), name.raw());
             (api().CommandFilterArgReplace)(self.0, 0, name.raw());

@@ -151,7 +151,7 @@ unsafe extern "C" fn info(info: *mut RawInfo, for_crash_report: c_int) {
         return;
     }
     guarded("INFO", (), || {
-        // SAFETY: the callback runs.
+        // SAFETY: the server passes a valid `info` for the duration of the callback.
         (hooks().info)(&mut unsafe { Section::new(info) });
     });
 }

@@ -21,20 +21,20 @@ pub struct Digest(*mut RawDigest);
 
 impl Saver {
     /// # Safety
-    /// `io` is that of the running callback, for all of these.
+    /// `io` is the one that the server passed to the running callback, and the object does not outlive the callback.
     pub unsafe fn new(io: *mut RawIo) -> Self {
         Self(io)
     }
 
     /// Writes a number.
     pub fn unsigned(&mut self, number: u64) {
-        // SAFETY: the callback runs.
+        // SAFETY: the server passes a valid `io` for the duration of the callback.
         unsafe { (api().SaveUnsigned)(self.0, number) };
     }
 
     /// Writes bytes and their length.
     pub fn bytes(&mut self, bytes: &[u8]) {
-        // SAFETY: the callback runs; the server writes or copies them.
+        // SAFETY: the server passes a valid `io` for the duration of the callback, and writes or copies the bytes.
         unsafe { (api().SaveStringBuffer)(self.0, bytes.as_ptr().cast(), bytes.len()) };
     }
 
@@ -46,7 +46,7 @@ impl Saver {
 
 fn log(io: *mut RawIo, text: &str) {
     let text = c_text(text);
-    // SAFETY: the callback runs; the format has one string.
+    // SAFETY: the server passes a valid `io` for the duration of the callback; the format has one string.
     unsafe { (api().LogIOError)(io, c"warning".as_ptr(), c"%s".as_ptr(), text.as_ptr()) };
 }
 
@@ -67,7 +67,7 @@ impl std::ops::Deref for Loaded {
 
 impl Drop for Loaded {
     fn drop(&mut self) {
-        // SAFETY: the server's allocator gave them.
+        // SAFETY: the server allocated the bytes and passed their ownership to this object, which frees them once.
         unsafe { (api().Free)(self.start.cast()) };
     }
 }
@@ -80,13 +80,13 @@ impl Loader {
     }
 
     fn is_broken(&self) -> bool {
-        // SAFETY: the callback runs.
+        // SAFETY: the server passes a valid `io` for the duration of the callback.
         unsafe { (api().IsIOError)(self.0) != 0 }
     }
 
     /// Reads a number; `None` at the end or if there is none.
     pub fn unsigned(&mut self) -> Option<u64> {
-        // SAFETY: the callback runs.
+        // SAFETY: the server passes a valid `io` for the duration of the callback.
         let number = unsafe { (api().LoadUnsigned)(self.0) };
         (!self.is_broken()).then_some(number)
     }
@@ -94,7 +94,7 @@ impl Loader {
     /// Reads bytes; `None` at the end or if there are none.
     pub fn bytes(&mut self) -> Option<Loaded> {
         let mut len = 0;
-        // SAFETY: the callback runs.
+        // SAFETY: the server passes a valid `io` for the duration of the callback.
         let start = unsafe { (api().LoadStringBuffer)(self.0, &raw mut len) };
         if start.is_null() {
             return None;
@@ -108,7 +108,7 @@ impl Loader {
 
     /// Returns the database that the value is for.
     pub fn database(&self) -> i32 {
-        // SAFETY: the callback runs.
+        // SAFETY: the server passes a valid `io` for the duration of the callback.
         unsafe { (api().GetDbIdFromIO)(self.0) }
     }
 
@@ -129,7 +129,8 @@ impl Rewriter {
     pub fn emit<'a>(&mut self, command: &CStr, key: Str<'_>, arguments: impl IntoIterator<Item = &'a [u8]>) {
         let strings: Vec<OwnedStr> = arguments.into_iter().map(OwnedStr::new).collect();
         let raw: Vec<*mut RawString> = strings.iter().map(|string| string.as_str().raw()).collect();
-        // SAFETY: the callback runs; "sv" is a string, a vector of strings and its length.
+        // SAFETY: the server passes a valid `io` for the duration of the callback; "sv" stands for a string, a
+        // vector of strings and its length, which outlive the call.
         unsafe {
             (api().EmitAOF)(
                 self.0,
@@ -150,20 +151,21 @@ impl Rewriter {
 
 impl Digest {
     /// # Safety
-    /// `digest` is that of the running callback.
+    /// `digest` is the one that the server passed to the running callback, and the object does not outlive the
+    /// callback.
     pub unsafe fn new(digest: *mut RawDigest) -> Self {
         Self(digest)
     }
 
     /// Adds bytes.
     pub fn add(&mut self, bytes: &[u8]) {
-        // SAFETY: the callback runs.
+        // SAFETY: the server passes a valid `digest` for the duration of the callback.
         unsafe { (api().DigestAddStringBuffer)(self.0, bytes.as_ptr().cast(), bytes.len()) };
     }
 
     /// Ends an element whose order matters.
     pub fn end(&mut self) {
-        // SAFETY: the callback runs.
+        // SAFETY: the server passes a valid `digest` for the duration of the callback.
         unsafe { (api().DigestEndSequence)(self.0) };
     }
 }

@@ -81,7 +81,7 @@ impl<'c> Key<'c> {
 
     fn open(context: Context, name: Str<'c>, mode: i32) -> Self {
         let key = Self {
-            // SAFETY: context and name are those of the running call.
+            // SAFETY: the server keeps the context and the name valid until the running call returns.
             raw: unsafe { (api().OpenKey)(context.raw(), name.raw(), mode) },
             name,
         };
@@ -99,7 +99,7 @@ impl<'c> Key<'c> {
     /// If it is, which is a defect.
     fn check_alone(&self) {
         let open = OPEN.get().into_iter().filter(|name| !name.is_null());
-        // SAFETY: the names of open keys live as long as these.
+        // SAFETY: the server keeps the name of an open key valid until the call that opened it returns.
         let same = open.filter(|name| unsafe { Str::new(*name) }.bytes() == self.name.bytes());
         assert!(same.count() == 1, "a key is written while it is open a second time");
     }
@@ -111,7 +111,7 @@ impl<'c> Key<'c> {
 
     /// Returns whether the key has a value of this native type.
     pub fn has_type(&self, key_type: c_int) -> bool {
-        // SAFETY: the key is open; the server accepts a null one.
+        // SAFETY: a key that is not null is valid until `drop` closes it.
         !self.raw.is_null() && unsafe { (api().KeyType)(self.raw) } == key_type
     }
 
@@ -121,7 +121,7 @@ impl<'c> Key<'c> {
         if self.raw.is_null() {
             return Ok(None);
         }
-        // SAFETY: the key is open.
+        // SAFETY: the key is not null, so it is valid until `drop` closes it.
         unsafe {
             match (api().KeyType)(self.raw) {
                 KEYTYPE_EMPTY => Ok(None),
@@ -157,7 +157,7 @@ impl<'c> Key<'c> {
         if unsafe { (api().ModuleTypeSetValue)(self.raw, registered(), pointer) } == OK {
             return Ok(());
         }
-        // SAFETY: the server did not take it.
+        // SAFETY: the server refused the value, so its ownership is still here.
         drop(unsafe { Value::from_raw(pointer) });
         Err(Failure::text("ERR the server does not take the value"))
     }
@@ -169,10 +169,10 @@ impl<'c> Key<'c> {
         let mut old = std::ptr::null_mut();
         // SAFETY: the server checks the key's type, and gives the pointer that it had.
         if unsafe { (api().ModuleTypeReplaceValue)(self.raw, registered(), new, &raw mut old) } == OK {
-            // SAFETY: the server no longer has the old one.
+            // SAFETY: `old` came from `Value::into_raw`, and the server passed its ownership on.
             return Ok(unsafe { Value::from_raw(old) });
         }
-        // SAFETY: the server did not take it.
+        // SAFETY: the server refused the value, so its ownership is still here.
         drop(unsafe { Value::from_raw(new) });
         Err(Failure::text("ERR the server does not take the value"))
     }
@@ -188,7 +188,7 @@ impl<'c> Key<'c> {
             return Ok(false);
         };
         let before = text.bits();
-        // SAFETY: it is never dropped: the server's pointer keeps the string, or is exchanged for this one.
+        // SAFETY: the copy is never dropped: the server's pointer keeps the string, or is exchanged for this one.
         let mut changed = ManuallyDrop::new(unsafe { Text::from_bits(before) });
         if !changed.set(value)? {
             let new = Text::new(place()?, value)?;
@@ -205,33 +205,34 @@ impl<'c> Key<'c> {
     /// Deletes the key.
     pub fn delete(&mut self) {
         self.check_alone();
-        // SAFETY: the key is open.
+        // SAFETY: the key is valid until `drop` closes it; one that was opened to write is never null.
         unsafe { (api().DeleteKey)(self.raw) };
     }
 
     /// Returns the key's expiry, in milliseconds of the Unix epoch; `None` if it has none.
     pub fn expiry(&self) -> Option<i64> {
-        // SAFETY: the key is open.
+        // SAFETY: the key is valid until `drop` closes it. It is not null: it was opened to write, or has a value.
         let at = unsafe { (api().GetAbsExpire)(self.raw) };
         (at != NO_EXPIRE).then_some(at)
     }
 
     /// Sets or removes the key's expiry.
     pub fn set_expiry(&mut self, at: Option<i64>) {
-        // SAFETY: the key is open.
+        // SAFETY: the key is valid until `drop` closes it; one that was opened to write is never null.
         unsafe { (api().SetAbsExpire)(self.raw, at.unwrap_or(NO_EXPIRE)) };
     }
 
     /// Returns how many elements its native value has, or bytes if it is a string; 0 if there is none.
     pub fn native_len(&self) -> u64 {
-        // SAFETY: the server accepts a null key.
+        // SAFETY: the key is null, which the server accepts, or valid until `drop` closes it.
         unsafe { (api().ValueLength)(self.raw) as u64 }
     }
 
     /// Returns when or how often the key was used, as eviction sees it.
     pub fn usage(&self) -> Usage {
         let (mut idle, mut frequency) = (0, 0);
-        // SAFETY: the key is open. Which one the server has depends on its policy, and both may fail.
+        // SAFETY: a key that is not empty is not null, so it is valid until `drop` closes it. The server writes one
+        // number. Which one it has depends on its policy, and both calls may fail.
         unsafe {
             if self.is_empty() {
                 Usage::Unknown
@@ -250,7 +251,8 @@ impl<'c> Key<'c> {
         if self.is_empty() {
             return;
         }
-        // SAFETY: the key is open. A server whose policy has changed refuses it.
+        // SAFETY: a key that is not empty is not null, so it is valid until `drop` closes it. A server whose policy has
+        // changed refuses the number.
         unsafe {
             match usage {
                 Usage::IdleMs(idle) => (api().SetLRU)(self.raw, idle),
@@ -262,7 +264,8 @@ impl<'c> Key<'c> {
 
     /// Returns the key's native string, if it has one.
     pub fn native_string(&self) -> Option<&[u8]> {
-        // SAFETY: the key is open; the bytes are there until it is written or closed.
+        // SAFETY: a key that is not null is valid until `drop` closes it. The bytes stay valid until the key is written
+        // or closed, which the borrow of `self` excludes.
         unsafe {
             if self.raw.is_null() || (api().KeyType)(self.raw) != KEYTYPE_STRING {
                 return None;
@@ -277,21 +280,25 @@ impl<'c> Key<'c> {
     /// changed the hash since the walk began.
     pub fn next_fields(&self, cursor: &FieldCursor, fields: &mut Fields) -> bool {
         let to: *mut Fields = fields;
-        // SAFETY: the key is open, the cursor lives, and `add_field` takes what is passed to it here.
+        // SAFETY: a key that is not null is valid until `drop` closes it, and the cursor as long as its owner.
+        // `add_field` is called during this call only, with the pointer to `fields`, which is borrowed mutably
+        // meanwhile.
         !self.raw.is_null() && unsafe { (api().ScanKey)(self.raw, cursor.0, add_field, to.cast()) } != 0
     }
 
     /// Makes the key a native string.
     pub fn set_native_string(&mut self, value: Str<'_>) -> Result<(), Failure> {
         self.check_alone();
-        // SAFETY: the key is open, and the server holds the string itself.
+        // SAFETY: the key is valid until `drop` closes it; one that was opened to write is never null. The server takes
+        // a reference of its own to the string.
         taken(unsafe { (api().StringSet)(self.raw, value.raw()) } == OK)
     }
 
     /// Sets a field of a native hash, which becomes one with its first.
     pub fn set_native_field(&mut self, field: Str<'_>, value: Str<'_>) -> Result<(), Failure> {
         let end: *mut RawString = std::ptr::null_mut();
-        // SAFETY: pairs of strings and a null are what follows the flags.
+        // SAFETY: the key was opened to write, so it is valid and not null. Pairs of strings and a null follow the
+        // flags.
         unsafe { (api().HashSet)(self.raw, HASH_NONE, field.raw(), value.raw(), end) };
         Ok(())
     }
@@ -303,14 +310,14 @@ pub struct FieldCursor(*mut RawCursor);
 impl FieldCursor {
     /// Makes one that is before the first field.
     pub fn new() -> Self {
-        // SAFETY: the server takes the call at any time.
+        // SAFETY: the call has no arguments and no condition but that the module is loaded.
         Self(unsafe { (api().ScanCursorCreate)() })
     }
 }
 
 impl Drop for FieldCursor {
     fn drop(&mut self) {
-        // SAFETY: it is ours, and freed once.
+        // SAFETY: the server made the cursor for this object, which frees it once.
         unsafe { (api().ScanCursorDestroy)(self.0) };
     }
 }
@@ -341,7 +348,7 @@ impl Drop for Key<'_> {
     fn drop(&mut self) {
         exchange(self.name.raw(), std::ptr::null_mut());
         if !self.raw.is_null() {
-            // SAFETY: it is open, and nothing borrows from it any more.
+            // SAFETY: the server opened the key for this object, which closes it once; no borrow of it is left.
             unsafe { (api().CloseKey)(self.raw) };
         }
     }
