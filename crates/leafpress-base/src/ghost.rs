@@ -97,7 +97,7 @@ impl Ghost {
         known * self.lines.len() / lines.len().max(1)
     }
 
-    /// Memory held, in bytes.
+    /// Returns the memory held, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.lines.capacity() * size_of::<Line>()
     }

@@ -47,6 +47,7 @@ pub fn free_space(file: &File, offset: u64, len: usize) -> io::Result<()> {
     }
 }
 
+/// Fails: holes are punched on Linux only.
 #[cfg(not(target_os = "linux"))]
 pub fn free_space(_file: &File, _offset: u64, _len: usize) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())

@@ -237,8 +237,9 @@ impl Heap {
         freed > TIDY_FREE_BYTES.max(used / 16)
     }
 
-    /// Like [`Heap::is_fragmented`], for a caller that has time: the threshold is a sixty-fourth, measured by the
-    /// resident memory reported by the system, and more than the last defragmentation left.
+    /// Returns whether a caller that has time should defragment. As [`Heap::is_fragmented`], but the threshold is a
+    /// sixty-fourth, measured by the resident memory reported by the system, and more than the last defragmentation
+    /// left.
     pub fn can_be_defragmented(&self) -> bool {
         let (used, holes) = self.used_and_holes();
         holes > SETTLED_FREE_BYTES.max(used / 64)

@@ -39,6 +39,7 @@ pub struct Quarantine {
 unsafe impl Send for Quarantine {}
 
 impl Quarantine {
+    /// Poisons a freed block and keeps it.
     pub fn add(&mut self, block: NonNull<u8>, requested_bytes: usize) {
         poison(block, requested_bytes);
         self.bytes += requested_bytes;

@@ -4,12 +4,14 @@
 mod imp {
     use std::arch::x86_64::{_MM_HINT_ET0, _MM_HINT_T0, _mm_prefetch};
 
+    /// Prefetches a cache line for reading.
     #[inline(always)]
     pub fn line(address: *const u8) {
         // SAFETY: a prefetch has no architectural effect, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
     }
 
+    /// Prefetches a cache line for writing.
     #[inline(always)]
     pub fn line_for_write(address: *const u8) {
         // SAFETY: a prefetch has no architectural effect, whatever the address.
@@ -19,7 +21,9 @@ mod imp {
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod imp {
+    /// Does nothing: there is no hint for this target.
     pub fn line(_address: *const u8) {}
+    /// Does nothing: there is no hint for this target.
     pub fn line_for_write(_address: *const u8) {}
 }
 

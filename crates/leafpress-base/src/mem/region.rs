@@ -114,6 +114,7 @@ impl Region {
         false
     }
 
+    /// Returns false: pages are collapsed on Linux only.
     #[cfg(not(target_os = "linux"))]
     pub fn make_huge_page(&self) -> bool {
         false

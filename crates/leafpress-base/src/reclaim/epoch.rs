@@ -29,6 +29,7 @@ pub struct Epochs {
 }
 
 impl Epochs {
+    /// Creates the epochs of a heap, of which the first has begun.
     pub fn new() -> Self {
         Self {
             now: AtomicU64::new(OUTSIDE + 1),

@@ -44,6 +44,7 @@ impl GarbageBag {
         self.bytes += held;
     }
 
+    /// Moves all nodes of another list to the end of this one.
     pub fn append(&mut self, other: GarbageBag) {
         let Some((other_first, other_last)) = other.ends else {
             return;
@@ -57,6 +58,7 @@ impl GarbageBag {
         self.bytes += other.bytes;
     }
 
+    /// Returns whether there are no nodes.
     pub fn is_empty(&self) -> bool {
         self.ends.is_none()
     }
@@ -93,6 +95,7 @@ impl FlushedGarbage {
         self.waiting.bytes + self.fresh.bytes
     }
 
+    /// Adds nodes that a thread has flushed; they wait for the next epoch.
     pub fn add(&mut self, retired: GarbageBag) {
         self.fresh.append(retired);
     }

@@ -19,6 +19,7 @@ pub struct LocalHandle {
     pub(super) retired: AtomicI64,
     /// Nodes that the thread has retired and not flushed.
     waiting: Mutex<GarbageBag>,
+    /// The epoch in which the thread's current operation began.
     pub slot: Slot,
 }
 

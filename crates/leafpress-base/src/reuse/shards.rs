@@ -61,7 +61,7 @@ impl<const N: usize> Shards<N> {
         }
     }
 
-    /// Like [`Shards::new`], and allocates all memory at once.
+    /// Creates a set as [`Shards::new`] does, and allocates all memory at once.
     ///
     /// # Errors
     /// [`OutOfMemory`].

@@ -25,7 +25,7 @@ impl<const COUNTS: usize> Counts<COUNTS> {
         sum
     }
 
-    /// Like [`Counts::add`], for a set that several threads write.
+    /// Adds to a count as [`Counts::add`] does, in a set that several threads write.
     pub fn add_shared(&self, count: impl Into<usize>, amount: u64) -> u64 {
         self.0[count.into()].fetch_add(amount, Relaxed).wrapping_add(amount)
     }

@@ -360,7 +360,7 @@ impl<T> PerThread<T> {
         self.made().flat_map(|(_, values)| values)
     }
 
-    /// Like [`PerThread::iter`], with each value's slot, at which the thread's other values are found.
+    /// Returns all threads' values with their slots, at which the thread's other values are found.
     pub fn iter_with_slots(&self) -> impl Iterator<Item = (ThreadSlot, &T)> {
         self.made().flat_map(|(ThreadSlot { bucket, index: first }, values)| {
             let values = values.iter().enumerate();
