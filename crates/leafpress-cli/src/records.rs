@@ -6,7 +6,7 @@ use leafpress_lab::core::keys::KeyShape;
 
 use crate::failure::Failure;
 
-/// Lengths fixed by the records or the key shape cannot be set.
+/// Checks that no lengths are given that the records or the key shape fix.
 pub fn check<O: Args>(records: bool, shape: KeyShape, given: &Given<O>) -> Result<(), Failure> {
     for option in ["key-shape", "key-bytes", "value-bytes"] {
         if records && given.has(option) {

@@ -70,17 +70,17 @@ pub struct CostArgs {
 // Prices of cores and memory require `--tco`, or an option that a command puts into the group `priced`: one whose
 // report has cost anyway.
 impl CostArgs {
-    /// The cost of a GiB of memory, if it is given.
+    /// Returns the cost of a GiB of memory, if it is given.
     pub fn memory_gib_cost(&self) -> Option<f64> {
         self.memory_gib_cost
     }
 
-    /// The cost of a core, if it is given.
+    /// Returns the cost of a core, if it is given.
     pub fn core_cost(&self) -> Option<f64> {
         self.core_cost
     }
 
-    /// The prices, if cost is requested.
+    /// Returns the prices, if cost is requested.
     ///
     /// # Errors
     /// [`LabError::Option`] when a price is out of bounds.

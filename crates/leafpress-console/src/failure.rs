@@ -14,12 +14,12 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// [`Failure::BadInput`].
+    /// Creates a [`Failure::BadInput`].
     pub fn bad_input(message: impl Into<String>) -> Self {
         Self::BadInput(message.into())
     }
 
-    /// [`Failure::Failed`].
+    /// Creates a [`Failure::Failed`].
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Failed(message.into())
     }

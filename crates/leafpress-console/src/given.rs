@@ -21,7 +21,7 @@ impl<O: Args> Given<O> {
         debug_assert!(set.is_ok(), "{set:?}");
     }
 
-    /// Whether the option of this name was given.
+    /// Returns whether the option of this name was given.
     pub fn has(&self, option: &str) -> bool {
         self.matches.value_source(&option.replace('-', "_")) == Some(ValueSource::CommandLine)
     }

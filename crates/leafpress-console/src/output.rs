@@ -100,7 +100,7 @@ pub fn print_message(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", message(text));
 }
 
-/// `leafpress-results/COMMAND/20260418T021637Z`: UTC, as the ZipCache evaluation names its directories.
+/// Returns `leafpress-results/COMMAND/20260418T021637Z`: UTC, as the ZipCache evaluation names its directories.
 pub fn default_directory(command: &str) -> PathBuf {
     let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     Path::new("leafpress-results")
@@ -125,12 +125,12 @@ pub fn make_directory(option: &str, directory: &Path) -> Result<(), Failure> {
     })
 }
 
-/// The error of a file that cannot be written under `--out`.
+/// Returns the error of a file that cannot be written under `--out`.
 pub fn unwritable(error: &impl std::fmt::Display) -> Failure {
     Failure::bad_input(format!("--out: {error}; name a writable directory"))
 }
 
-/// A command line that can be typed again: `program` and the remaining words, quoted where a shell needs it.
+/// Returns a command line that can be typed again: `program` and the remaining words, quoted where a shell needs it.
 pub fn command_line(program: &str, words: impl Iterator<Item = OsString>) -> String {
     let words = words.skip(1).map(|word| quoted(&word.to_string_lossy()));
     std::iter::once(program.to_owned())
@@ -139,7 +139,7 @@ pub fn command_line(program: &str, words: impl Iterator<Item = OsString>) -> Str
         .join(" ")
 }
 
-/// A word, quoted for a shell where needed.
+/// Returns a word, quoted for a shell where needed.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -35,7 +35,7 @@ impl Default for Bar {
 }
 
 impl Bar {
-    /// A bar at its start.
+    /// Creates a bar at its start.
     pub fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("{bar:10} {percent:>3}%{left} {prefix}{wide_msg}") {
@@ -44,7 +44,7 @@ impl Bar {
         Self { bar, index: 0 }
     }
 
-    /// Piece `index` of `total` starts.
+    /// Begins piece `index` of `total`.
     pub fn start(&mut self, index: usize, total: usize, what: String) {
         self.index = index;
         self.bar.set_length(total as u64 * STEPS);
@@ -56,13 +56,13 @@ impl Bar {
         self.advance(0.0);
     }
 
-    /// The completed part of the piece, 0 to 1.
+    /// Sets the completed part of the piece, 0 to 1.
     pub fn advance(&self, share: f64) {
         self.bar
             .set_position(self.index as u64 * STEPS + (share.clamp(0.0, 1.0) * STEPS as f64) as u64);
     }
 
-    /// The current step.
+    /// Sets the text of the current step.
     pub fn set_text(&self, what: String) {
         self.bar.set_message(output::printable(&what).into_owned());
     }

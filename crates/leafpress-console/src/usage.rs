@@ -25,7 +25,7 @@ pub fn report(error: &clap::Error, program: &str) -> ExitCode {
     }
 }
 
-/// The error as a failure. What the laboratory says of a value needs no reference to the help.
+/// Converts the error to a failure. What the laboratory says of a value needs no reference to the help.
 pub fn failure(error: &clap::Error, program: &str) -> Failure {
     let mistake = mistake(error, std::env::args_os());
     match std::error::Error::source(error) {
@@ -62,8 +62,8 @@ fn mistake(error: &clap::Error, words: impl Iterator<Item = OsString>) -> String
     .unwrap_or_else(|| one_line(&error.render().to_string()))
 }
 
-/// One line with the option and its value: `--threads 0: ...`. A reason that begins with the option's own name does not
-/// repeat it, nor one that contains the value.
+/// Returns one line with the option and its value: `--threads 0: ...`. A reason that begins with the option's own name
+/// does not repeat it, nor one that contains the value.
 pub fn message(name: &str, value: &str, reason: &str) -> String {
     let bare = name.trim_start_matches('-');
     let reason = reason.strip_prefix(&format!("{bare}: ")).unwrap_or(reason);

@@ -13,7 +13,7 @@ use crate::eval;
 use crate::harness::Phase;
 use crate::harness::child::{Job, serve};
 
-/// The process of one run: reads its request from stdin, writes its answer to stdout and its progress to stderr.
+/// Serves one run: reads its request from stdin, writes its answer to stdout and its progress to stderr.
 ///
 /// An executable must call this under [`CHILD_SUBCOMMAND`](crate::CHILD_SUBCOMMAND) and end with the code it returns.
 pub fn child_main() -> ExitCode {
@@ -28,7 +28,7 @@ pub fn child_main() -> ExitCode {
     })
 }
 
-/// [`child_main`] of an executable that can load shared libraries for the index benchmark.
+/// Serves as [`child_main`] does, in an executable that can load shared libraries for the index benchmark.
 #[cfg(feature = "bench")]
 pub fn child_main_with(library: crate::bench::OpenLibrary) -> ExitCode {
     serve(|job, cancel, progress| answer(job, Some(library), cancel, progress))

@@ -197,7 +197,7 @@ impl AdviseArgs {
         behind(self.access.as_deref()?, "trace:")
     }
 
-    /// The trace to read, and its format.
+    /// Returns the trace to read, and its format.
     pub fn trace(&self) -> Result<Option<(PathBuf, TraceOptions)>, LabError> {
         let Some(path) = self.trace_of_pages() else {
             let given = [
@@ -220,7 +220,7 @@ impl AdviseArgs {
         Ok(Some((PathBuf::from(path), options)))
     }
 
-    /// The question, validated as far as possible without the data.
+    /// Returns the question, validated as far as possible without the data.
     pub fn options(&self, trace: Option<Arc<Trace>>) -> Result<Options, LabError> {
         if self.records.records.is_some() {
             return Err(LabError::option(
@@ -280,7 +280,7 @@ impl AdviseArgs {
         ))
     }
 
-    /// How to verify the advice; `None` to skip it.
+    /// Returns how to verify the advice; `None` to skip it.
     pub fn verify(&self) -> Result<Option<VerifyOptions>, LabError> {
         let Some(list) = &self.verify else { return Ok(None) };
         let mut options = VerifyOptions {

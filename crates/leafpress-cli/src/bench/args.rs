@@ -97,7 +97,7 @@ pub enum Layout {
 }
 
 impl BenchArgs {
-    /// The requested layout, or else the default for standard output.
+    /// Returns the requested layout, or else the default for standard output.
     pub fn layout(&self) -> Layout {
         self.report.unwrap_or(if std::io::stdout().is_terminal() {
             Layout::Table

@@ -56,7 +56,8 @@ impl Output {
         Ok(Self { path: at, place })
     }
 
-    /// An output in a results directory: an existing entry is replaced, even a link, since others may have created it.
+    /// Opens an output in a results directory: an existing entry is replaced, even a link, since others may have
+    /// created it.
     pub fn in_directory(option: &str, path: PathBuf) -> Result<Self, Failure> {
         let refuse = |reason: String| Failure::bad_input(format!("{option} {}: {reason}", path.display()));
         if path.symlink_metadata().is_ok_and(|there| there.is_dir()) {

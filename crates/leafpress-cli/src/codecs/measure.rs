@@ -34,7 +34,7 @@ pub fn speed(engine: &Arc<dyn Engine>, frames: &[&[u8]]) -> Result<Speed, String
     })
 }
 
-/// Raw bytes per compressed byte with a dictionary.
+/// Returns the raw bytes per compressed byte with a dictionary.
 pub fn ratio(engine: &dyn Engine, dictionary: &Dictionary, frames: &[&[u8]]) -> Result<f64, String> {
     let (mut raw, mut held, mut block) = (0, 0, Vec::new());
     for frame in frames {

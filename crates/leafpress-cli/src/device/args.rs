@@ -43,7 +43,7 @@ docs/commands/device.md explains the table, and when its figures are not the dev
   leafpress device --fio-json fio.json --out result";
 
 impl DeviceArgs {
-    /// The requested probe, validated.
+    /// Returns the requested probe, validated.
     pub fn options(&self) -> Result<Options, Failure> {
         let path = self.path.clone().unwrap_or_default();
         let is_directory = path.is_dir();

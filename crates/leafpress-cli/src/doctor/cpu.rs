@@ -53,7 +53,7 @@ impl Cpu {
         self.has("hypervisor")
     }
 
-    /// The name of the generation, if it has IAA.
+    /// Returns the name of the generation, if it has IAA.
     pub fn iaa_generation(&self) -> Option<&'static str> {
         if self.vendor != "GenuineIntel" || self.family != Some(6) {
             return None;

@@ -11,12 +11,12 @@ impl Root {
         Self(path.into())
     }
 
-    /// Whether this is the running system.
+    /// Returns whether this is the running system.
     pub fn is_real(&self) -> bool {
         self.0 == Path::new("/")
     }
 
-    /// `path` (without a leading slash) under the root.
+    /// Returns `path` (without a leading slash) under the root.
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         self.0.join(path)
     }
@@ -25,22 +25,22 @@ impl Root {
         self.path(path).exists()
     }
 
-    /// The file's text; `None` when it cannot be read. Bytes that are not UTF-8 are replaced: sysfs guarantees no
-    /// encoding.
+    /// Returns the file's text; `None` when it cannot be read. Bytes that are not UTF-8 are replaced: sysfs guarantees
+    /// no encoding.
     pub fn text(&self, path: impl AsRef<Path>) -> Option<String> {
         std::fs::read(self.path(path))
             .ok()
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// A one-line attribute, trimmed; `None` when it cannot be read or is empty.
+    /// Returns a one-line attribute, trimmed; `None` when it cannot be read or is empty.
     pub fn attribute(&self, path: impl AsRef<Path>) -> Option<String> {
         let text = self.text(path)?;
         let line = text.lines().next()?.trim();
         (!line.is_empty()).then(|| line.to_owned())
     }
 
-    /// Names in a directory, sorted; empty when it cannot be read.
+    /// Returns the names in a directory, sorted; empty when it cannot be read.
     pub fn names(&self, directory: impl AsRef<Path>) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.path(directory)) else {
             return Vec::new();

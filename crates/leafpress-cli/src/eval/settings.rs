@@ -23,6 +23,8 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Resolves the settings: defaults, which the environment overrides, which flags override.
+    ///
     /// # Errors
     /// A variable or flag that cannot be read, by its name.
     pub fn resolve(
@@ -54,7 +56,7 @@ impl Settings {
         })
     }
 
-    /// The laboratory's error, naming options as the user gave them.
+    /// Converts the laboratory's error to a failure, naming options as the user gave them.
     pub fn failure(&self, error: &LabError) -> Failure {
         match error {
             LabError::Option { option, reason } => match self.origins.get(option) {

@@ -95,7 +95,7 @@ impl ModelArgs {
         behind(self.access.as_deref()?, "trace:")
     }
 
-    /// The file of page numbers to read, and its format.
+    /// Returns the file of page numbers to read, and its format.
     pub fn trace(&self) -> Result<Option<(PathBuf, TraceOptions)>, LabError> {
         let Some(path) = self.trace_of_pages() else {
             let given = [
@@ -119,7 +119,7 @@ impl ModelArgs {
         Ok(Some((PathBuf::from(path), options)))
     }
 
-    /// The model's options, validated except for the trace.
+    /// Returns the model's options, validated except for the trace.
     pub fn options(&self, trace: Option<Arc<model::Trace>>) -> Result<Options, LabError> {
         let method = if self.as_published {
             Method::AsPublished

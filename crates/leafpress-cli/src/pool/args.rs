@@ -88,7 +88,7 @@ impl PoolArgs {
         }
     }
 
-    /// The requested runs, at least one, validated.
+    /// Returns the requested runs, at least one, validated.
     pub fn plan(&self) -> Result<Vec<Options>, Failure> {
         let runs = self.runs().map_err(|e| failure(&e))?;
         for run in &runs {
@@ -103,7 +103,7 @@ impl PoolArgs {
         Ok(runs)
     }
 
-    /// The run without compression to compare `runs` with, unless it is among them or not wanted.
+    /// Returns the run without compression to compare `runs` with, unless it is among them or not wanted.
     pub fn baseline(&self, runs: &[Options]) -> Option<Options> {
         let raw = |run: &Options| run.codec == Codec::None || run.share == RawShare::Fixed { raw_percent: 100 };
         let first = runs.first().filter(|_| !self.no_baseline && !runs.iter().any(raw))?;

@@ -29,7 +29,7 @@ impl Reporter {
         }
     }
 
-    /// Run `index` of `total` starts.
+    /// Begins run `index` of `total`.
     pub fn start(&mut self, index: usize, total: usize, name: String) {
         if self.talk != Talk::Quiet {
             self.bar.start(index, total, name);
@@ -38,14 +38,14 @@ impl Reporter {
         (self.index, self.total) = (index, total);
     }
 
-    /// One of several runs ended.
+    /// Reports that one of several runs has ended.
     pub fn finished(&self, line: &Line) {
         if self.talk != Talk::Quiet {
             self.bar.line(&result(self.index, self.total, line));
         }
     }
 
-    /// The completed part of a phase, 0 to 1.
+    /// Sets the completed part of a phase, 0 to 1.
     pub fn advance(&self, phase: Phase, done: f64) {
         if self.talk != Talk::Quiet {
             self.bar.advance(share(phase, done));

@@ -78,7 +78,7 @@ pub enum Request {
 }
 
 impl SuiteArgs {
-    /// The requested measurement, validated as far as possible without the data.
+    /// Returns the requested measurement, validated as far as possible without the data.
     pub fn request(&self) -> Result<Request, Failure> {
         let request = match &self.records {
             None => self.files().map(Request::Files),

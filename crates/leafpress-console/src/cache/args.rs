@@ -108,7 +108,7 @@ Each cache runs in its own process, with the same memory, measured from outside.
   leafpress cache --cachebench cdn/config.json --scale 0.01 -t 2 --seconds 20 --rate 20000";
 
 impl CacheArgs {
-    /// The requested comparison, with files under `out`. Not validated yet.
+    /// Returns the requested comparison, with files under `out`. Not validated yet.
     pub fn options(&self, out: &std::path::Path) -> Result<Options, Failure> {
         let mut options = Options::new(self.work()?);
         let file = match &options.work {

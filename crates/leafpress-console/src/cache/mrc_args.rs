@@ -24,7 +24,7 @@ pub struct MrcArgs {
 }
 
 impl MrcArgs {
-    /// The curves' options, if requested. Not validated yet.
+    /// Returns the curves' options, if requested. Not validated yet.
     pub fn options(&self) -> Option<MrcOptions> {
         let default = MrcOptions::default();
         self.mrc.then(|| MrcOptions {

@@ -46,7 +46,7 @@ pub struct PaperArgs {
 }
 
 impl PaperArgs {
-    /// The objects. Not validated yet.
+    /// Returns the objects. Not validated yet.
     pub fn objects(&self) -> PaperObjects {
         let default = PaperObjects::default();
         let lengths = self.value_bytes.as_ref();
@@ -64,7 +64,7 @@ impl PaperArgs {
 }
 
 impl CacheArgs {
-    /// The requested figure, if any, with files under `out`. Not validated yet.
+    /// Returns the requested figure, if any, with files under `out`. Not validated yet.
     pub fn figure(&self, out: &Path) -> Result<Option<FigureOptions>, Failure> {
         let Some(Some(figure)) = self.paper.paper else {
             return Ok(None);

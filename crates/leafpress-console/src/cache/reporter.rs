@@ -25,7 +25,7 @@ pub struct Reporter {
 const USUAL_FILLS: usize = 3;
 
 impl Reporter {
-    /// A reporter for `caches` per scenario and `total` runs of all scenarios.
+    /// Creates a reporter for `caches` per scenario and `total` runs of all scenarios.
     pub fn new(engines: usize, total: usize) -> Self {
         Self {
             bar: Bar::new(),

@@ -23,12 +23,12 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// The codec's name; `none` compresses nothing.
+    /// Returns the codec's name; `none` compresses nothing.
     pub fn name(&self) -> &str {
         self.codec.as_ref().map_or("none", |codec| codec.name.as_str())
     }
 
-    /// Whether it is a codec that beats not compressing with the same blocks.
+    /// Returns whether it is a codec that beats not compressing with the same blocks.
     pub fn is_compressing(&self) -> bool {
         self.codec.is_some() && self.best.share > 0.0
     }

@@ -32,8 +32,8 @@ struct Results<'d> {
     verification: Option<&'d Verification>,
 }
 
-/// The report. Its tables are `summary.tsv`, a line for each codec and length of blocks, and after a verification
-/// `verify.tsv`, a line for each run with its prediction. Its page is interactive.
+/// Builds the report. Its tables are `summary.tsv`, a line for each codec and length of blocks, and after a
+/// verification `verify.tsv`, a line for each run with its prediction. Its page is interactive.
 pub fn document<'r>(advice: &'r Advice, verification: Option<&'r Verification>) -> Document<'r> {
     let (question, recommendation) = (&advice.question, &advice.recommendation);
     let mut document = Document::new("Leafpress advise");

@@ -37,7 +37,7 @@ fn latency(latency: f64) -> String {
     format!("{} us", us(latency))
 }
 
-/// The recommendation, in a sentence or two.
+/// Returns the recommendation, in a sentence or two.
 pub fn sentence(recommendation: &Recommendation) -> String {
     let (raw, best) = (&recommendation.raw.best, &recommendation.best);
     let block = Bytes(best.block_bytes);
@@ -71,7 +71,7 @@ pub fn sentence(recommendation: &Recommendation) -> String {
     }
 }
 
-/// The reasons, a sentence or two each.
+/// Returns the reasons, a sentence or two each.
 pub fn reasons(recommendation: &Recommendation, question: &Question) -> Vec<String> {
     let mut reasons = Vec::new();
     reasons.extend(why_codec(recommendation, question));

@@ -78,7 +78,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Accesses of 8 KiB, by the 80/20 rule, of one worker; the rest as documented at the fields.
+    /// Creates the defaults: accesses of 8 KiB, by the 80/20 rule, of one worker; the rest as documented at the fields.
     pub fn new(sample: Vec<PathBuf>, device: DeviceSource) -> Self {
         let model = ModelOptions::new(crate::model::Method::Corrected);
         Self {
@@ -206,7 +206,7 @@ impl Options {
         lengths
     }
 
-    /// Bytes to take of the sample.
+    /// Returns the bytes to take of the sample.
     pub fn sample_bytes(&self) -> u64 {
         let usual = if self.quick { QUICK_SAMPLE_BYTES } else { SAMPLE_BYTES };
         self.sample_bytes.unwrap_or(usual)

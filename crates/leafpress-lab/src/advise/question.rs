@@ -37,8 +37,8 @@ pub enum Reads {
 }
 
 impl Reads {
-    /// Mean microseconds of a read at a rate of reads per second; beyond the highest measured rate, its latency there.
-    /// A read is never slower than a larger one, which contains it: a measurement of that is noise.
+    /// Returns the mean microseconds of a read at a rate of reads per second; beyond the highest measured rate, its
+    /// latency there. A read is never slower than a larger one, which contains it: a measurement of that is noise.
     pub fn wait_us(&self, per_second: f64) -> f64 {
         match self {
             Self::Always(us) => *us,
@@ -50,8 +50,9 @@ impl Reads {
         }
     }
 
-    /// Microseconds of a read when `workers` threads request pages, each waiting for its own: a page takes `busy_us`
-    /// and, with the chance `miss`, a read. The longer a read waits, the fewer are requested; this is the equilibrium.
+    /// Returns the microseconds of a read when `workers` threads request pages, each waiting for its own: a page takes
+    /// `busy_us` and, with the chance `miss`, a read. The longer a read waits, the fewer are requested; this is the
+    /// equilibrium.
     pub fn wait_of_workers_us(&self, workers: f64, busy_us: f64, miss: f64) -> f64 {
         if let Self::Always(us) = self {
             return *us;

@@ -24,7 +24,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether compression is recommended.
+    /// Returns whether compression is recommended.
     pub fn pays(self) -> bool {
         self == Self::Compress
     }
@@ -61,23 +61,23 @@ pub struct Recommendation {
 }
 
 impl Recommendation {
-    /// The choice: the best codec if it pays, else raw pages.
+    /// Returns the choice: the best codec if it pays, else raw pages.
     pub fn choice(&self) -> &Candidate {
         if self.verdict.pays() { &self.best } else { &self.raw }
     }
 
-    /// By which share of the raw pages' time the best codec is faster.
+    /// Returns by which share of the raw pages' time the best codec is faster.
     pub fn gain(&self) -> f64 {
         model::gain(&self.raw.best, &self.best.best)
     }
 
-    /// The best candidate of another codec than the best.
+    /// Returns the best candidate of another codec than the best.
     pub fn second_codec(&self) -> Option<&Candidate> {
         let mut codecs = self.candidates.iter().filter(|one| one.codec.is_some());
         codecs.find(|one| one.name() != self.best.name())
     }
 
-    /// The best codec with another length of blocks.
+    /// Returns the best codec with another length of blocks.
     pub fn second_block(&self) -> Option<&Candidate> {
         let mut same = self.candidates.iter().filter(|one| one.name() == self.best.name());
         same.find(|one| one.block_bytes != self.best.block_bytes)

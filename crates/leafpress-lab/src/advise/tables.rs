@@ -120,7 +120,7 @@ fn of_codec(one: &Candidate, figure: fn(&crate::model::CodecCosts) -> f64) -> St
     codec.map_or_else(|| NOT_APPLICABLE.to_owned(), |codec| format!("{:.4}", figure(codec)))
 }
 
-/// `summary.tsv`: a line per codec and block size, by ascending microseconds per page.
+/// Formats `summary.tsv`: a line per codec and block size, by ascending microseconds per page.
 pub fn summary(advice: &Advice) -> String {
     let rows = &advice.recommendation.candidates;
     tsv::columns(COLUMNS, rows, |cell, one| cell(advice, one))

@@ -49,7 +49,7 @@ pub fn compare(
     compare_with(&Launcher::current_exe()?, runs, log_dir, cancel, progress)
 }
 
-/// [`compare`] with children started in another way.
+/// Compares as [`compare`] does, with children started in another way.
 ///
 /// # Errors
 /// As [`compare`].
@@ -130,14 +130,14 @@ impl Line {
         }
     }
 
-    /// The repetition of median throughput.
+    /// Returns the repetition of median throughput.
     pub fn median(&self) -> Option<&Outcome> {
         self.report.as_ref()?.median()
     }
 }
 
 impl Options {
-    /// The mix and the key choice in a few words.
+    /// Returns the mix and the key choice in a few words.
     pub fn workload(&self) -> String {
         match self.ycsb {
             Some(workload) => format!("YCSB {workload}"),
@@ -184,7 +184,7 @@ impl Comparison {
             .filter(move |line| line.options.workload() == workload)
     }
 
-    /// Caveats of the figures, a sentence or two each.
+    /// Returns the caveats of the figures, a sentence or two each.
     pub fn cautions(&self) -> Vec<String> {
         let reports = || self.lines.iter().filter_map(|line| line.report.as_ref());
         let mut cautions: Vec<String> = Vec::new();

@@ -30,7 +30,7 @@ pub enum Law {
 }
 
 impl Law {
-    /// The distribution of this name, in any case.
+    /// Parses the distribution of this name, in any case.
     ///
     /// # Errors
     /// [`LabError::Option`] with the names there are.
@@ -50,7 +50,7 @@ impl Law {
         })
     }
 
-    /// The distribution with its parameters.
+    /// Returns the distribution with its parameters.
     ///
     /// # Errors
     /// [`LabError::Option`] when the skew is out of the distribution's bounds.

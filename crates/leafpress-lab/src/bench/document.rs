@@ -49,7 +49,7 @@ const PARTS: [(&str, &[&str]); 2] = [
     ),
 ];
 
-/// The report of one run, or of a comparison.
+/// Builds the report of one run, or of a comparison.
 pub fn document(comparison: &Comparison) -> Document<'_> {
     let style = Styles::new(comparison);
     let mut document = Document::new(match style.names.as_slice() {

@@ -20,7 +20,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// This machine, now.
+    /// Describes this machine, now.
     pub fn here() -> Self {
         let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let kernel = |file| fs::read_to_string(format!("/proc/sys/kernel/{file}")).ok();

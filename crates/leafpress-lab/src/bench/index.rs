@@ -13,7 +13,7 @@ use super::Options;
 pub struct IndexError(pub String);
 
 impl IndexError {
-    /// An error with this message.
+    /// Creates an error with this message.
     pub fn new(message: impl Into<String>) -> Self {
         Self(message.into())
     }

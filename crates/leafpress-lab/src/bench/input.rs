@@ -37,7 +37,7 @@ impl Input {
         }
     }
 
-    /// A name short enough for a table or a chart: a library's file name without its extension.
+    /// Returns a name short enough for a table or a chart: a library's file name without its extension.
     pub fn short_name(&self) -> String {
         match self {
             Self::Builtin(builtin) => builtin.to_string(),
@@ -48,7 +48,7 @@ impl Input {
         }
     }
 
-    /// Whether it supports scans.
+    /// Returns whether it supports scans.
     pub fn scans(&self) -> bool {
         !matches!(self, Self::Builtin(Builtin::HashMap))
     }

@@ -41,7 +41,7 @@ enum Kind {
 }
 
 impl KeyFormat {
-    /// PiBench's keys of `size` bytes after `prefix`.
+    /// Creates PiBench's keys of `size` bytes after `prefix`.
     pub fn new(prefix: &[u8], size: usize) -> Self {
         Self {
             prefix: prefix.to_vec(),
@@ -83,17 +83,17 @@ impl KeyFormat {
         }
     }
 
-    /// Length of the longest key with its prefix, in bytes: the room that [`KeyFormat::fill`] needs.
+    /// Returns the length of the longest key with its prefix, in bytes: the room that [`KeyFormat::fill`] needs.
     pub fn key_bytes(&self) -> usize {
         self.longest
     }
 
-    /// Whether all keys have the same length.
+    /// Returns whether all keys have the same length.
     pub fn is_fixed(&self) -> bool {
         self.fixed
     }
 
-    /// Room for a key, for [`KeyFormat::fill`].
+    /// Returns room for a key, for [`KeyFormat::fill`].
     pub fn blank(&self) -> Vec<u8> {
         let mut blank = self.prefix.clone();
         blank.resize(self.longest, 0);
@@ -141,7 +141,7 @@ impl KeyFormat {
         }
     }
 
-    /// The key of an id.
+    /// Returns the key of an id.
     pub fn key(&self, id: u64) -> Vec<u8> {
         let mut key = self.blank();
         let len = self.fill(id, &mut key);

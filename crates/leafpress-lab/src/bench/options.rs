@@ -86,7 +86,7 @@ impl Ratios {
         read_modify_write: 0.0,
     };
 
-    /// The share of one operation.
+    /// Returns the share of one operation.
     pub fn of(&self, operation: Operation) -> f64 {
         match operation {
             Operation::Read => self.read,
@@ -98,7 +98,7 @@ impl Ratios {
         }
     }
 
-    /// All shares together; 1 in a valid mix.
+    /// Returns the sum of all shares; 1 in a valid mix.
     pub fn sum(&self) -> f64 {
         super::outcome::OPERATIONS
             .iter()
@@ -261,7 +261,7 @@ impl Options {
     /// Default value length.
     pub const DEFAULT_VALUE_SIZE: usize = 8;
 
-    /// PiBench's defaults for an input.
+    /// Creates PiBench's defaults for an input.
     pub fn new(input: Input) -> Self {
         Self {
             input,
@@ -322,12 +322,12 @@ impl Options {
         }
     }
 
-    /// Length of a key with its prefix, in bytes; of the longest where they differ.
+    /// Returns the length of a key with its prefix, in bytes; of the longest where they differ.
     pub fn key_bytes(&self) -> usize {
         self.key_prefix.len() + self.key_size
     }
 
-    /// The length of every key and of every value in bytes; `None` where they differ.
+    /// Returns the length of every key and of every value in bytes; `None` where they differ.
     pub fn fixed_lengths(&self) -> Option<(usize, usize)> {
         let keys_alike = self.key_shape.is_none_or(|shape| shape.fixed(self.key_size).is_some());
         (self.dump.is_none() && keys_alike).then(|| (self.key_bytes(), self.value_size))
@@ -345,7 +345,7 @@ impl Options {
         }
     }
 
-    /// How ids are chosen, with the parameters.
+    /// Returns how ids are chosen, with the parameters.
     ///
     /// # Errors
     /// [`LabError::Option`] when they are out of the distribution's bounds.

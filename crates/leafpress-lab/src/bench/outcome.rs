@@ -36,7 +36,7 @@ pub(super) const OPERATIONS: [Operation; 6] = [
 ];
 
 impl Operation {
-    /// The name in tables.
+    /// Returns the name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "Read",
@@ -161,12 +161,12 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Operations of a kind.
+    /// Returns the number of operations of a kind.
     pub fn of(&self, operation: Operation) -> Counts {
         self.counts[operation as usize]
     }
 
-    /// Operations of all kinds.
+    /// Returns the number of operations of all kinds.
     pub fn total(&self) -> Counts {
         self.counts.iter().fold(Counts::default(), |sum, counts| Counts {
             completed: sum.completed + counts.completed,
@@ -174,7 +174,7 @@ impl Outcome {
         })
     }
 
-    /// A number of operations per second of the run.
+    /// Converts a number of operations to operations per second of the run.
     pub fn per_second(&self, operations: u64) -> f64 {
         if self.run_milliseconds > 0.0 {
             operations as f64 / (self.run_milliseconds / 1000.0)
@@ -183,12 +183,12 @@ impl Outcome {
         }
     }
 
-    /// Completed operations per second.
+    /// Returns the completed operations per second.
     pub fn throughput(&self) -> f64 {
         self.per_second(self.total().completed)
     }
 
-    /// CPU seconds per second.
+    /// Returns the CPU seconds per second.
     pub fn cores(&self) -> f64 {
         let cpu = &self.cpu;
         if cpu.wall_seconds > 0.0 {

@@ -16,7 +16,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The spread of some figures; `None` without any.
+    /// Computes the spread of some figures; `None` without any.
     pub fn of(figures: impl IntoIterator<Item = f64>) -> Option<Self> {
         let figures: Vec<_> = figures.into_iter().collect();
         Some(Self {
@@ -26,7 +26,7 @@ impl Spread {
         })
     }
 
-    /// From the least to the most, in percent of the median.
+    /// Returns the distance from the least to the most, in percent of the median.
     pub fn range_pct(&self) -> f64 {
         if self.median > 0.0 {
             (self.most - self.least) / self.median * 100.0
@@ -36,7 +36,7 @@ impl Spread {
     }
 }
 
-/// The item whose figure is the median; of an even number, the lower of the middle two.
+/// Returns the item whose figure is the median; of an even number, the lower of the middle two.
 pub fn median_of<T>(items: &[T], figure: impl Fn(&T) -> f64) -> Option<&T> {
     let mut sorted: Vec<_> = items.iter().collect();
     sorted.sort_by(|a, b| figure(a).total_cmp(&figure(b)));

@@ -53,12 +53,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// The repetition of median throughput: the lower of the middle two.
+    /// Returns the repetition of median throughput: the lower of the middle two.
     pub fn median(&self) -> Option<&Outcome> {
         median_of(&self.outcomes, Outcome::throughput)
     }
 
-    /// Completed operations per second over the repetitions.
+    /// Returns the completed operations per second over the repetitions.
     pub fn throughput(&self) -> Option<Spread> {
         Spread::of(self.outcomes.iter().map(Outcome::throughput))
     }
@@ -78,7 +78,7 @@ pub fn run(
     run_with(options, &|| options.input.open(options, library), cancel, events)
 }
 
-/// [`run`] on an index of the caller's own, made anew by `open` for each repetition.
+/// Runs as [`run`] does, on an index of the caller's own, made anew by `open` for each repetition.
 ///
 /// # Errors
 /// As [`run`].

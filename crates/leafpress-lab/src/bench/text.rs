@@ -16,7 +16,7 @@ pub const LOAD_STARTED: &str = "Loading started.\n";
 /// The line PiBench writes once the load was read back.
 pub const LOAD_VERIFIED: &str = "Load verified; benchmark started.\n";
 
-/// `Environment:` and `Benchmark Options:`.
+/// Formats `Environment:` and `Benchmark Options:`.
 pub fn head(environment: &Environment, options: &Options) -> String {
     let e = environment;
     let mut text = format!(
@@ -82,12 +82,12 @@ pub(super) fn distribution(options: &Options) -> String {
     }
 }
 
-/// The line PiBench writes after the load.
+/// Formats the line PiBench writes after the load.
 pub fn loaded(load: &Load) -> String {
     format!("Loading finished in {} milliseconds\n", general(load.milliseconds))
 }
 
-/// From `Run time:` to `Latencies`: PiBench's part of what was measured.
+/// Formats the lines from `Run time:` to `Latencies`: PiBench's part of what was measured.
 pub fn results(outcome: &Outcome) -> String {
     let per_second = |operations| outcome.per_second(operations);
     let total = outcome.total();
@@ -151,7 +151,8 @@ fn quantiles(latency: &Latency) -> [(&'static str, u64); 8] {
     ]
 }
 
-/// Extensions to PiBench's report: latencies by operation and over time, memory, CPU time, checks, repetitions.
+/// Formats the extensions to PiBench's report: latencies by operation and over time, memory, CPU time, checks,
+/// repetitions.
 pub fn extras(report: &Report, outcome: &Outcome) -> String {
     let mut text = String::new();
     latencies(&mut text, report, outcome);
@@ -271,7 +272,7 @@ fn processor(text: &mut String, outcome: &Outcome) {
     }
 }
 
-/// The complete report, as in a file.
+/// Formats the complete report, as in a file.
 pub fn whole(report: &Report) -> String {
     let Some(outcome) = report.median() else {
         return head(&report.environment, &report.options);

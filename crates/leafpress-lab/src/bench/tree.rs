@@ -82,7 +82,7 @@ impl TreeOptions {
         without_threads.build(Codec::None, 1).map(drop)
     }
 
-    /// Whether nothing is set.
+    /// Returns whether nothing is set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -8,8 +8,8 @@ use crate::report::numbers::{mops, three_digits};
 use crate::report::verdict::{Noun, against, change, ratio};
 
 impl Comparison {
-    /// Our trees vs the uncompressed one, or vs the fastest other index if there is none. Where nothing of ours can be
-    /// compared: the fastest, and the one with the least memory.
+    /// Compares our trees with the uncompressed one, or with the fastest other index if there is none. Where nothing of
+    /// ours can be compared: the fastest, and the one with the least memory.
     pub fn verdicts(&self) -> Vec<String> {
         let workloads = self.workloads();
         let several = workloads.len() > 1;

@@ -32,7 +32,7 @@ impl Ycsb {
     /// All of them.
     pub const ALL: [Self; 6] = [Self::A, Self::B, Self::C, Self::D, Self::E, Self::F];
 
-    /// The mix of operations.
+    /// Returns the mix of operations.
     pub fn ratios(self) -> Ratios {
         let mut ratios = Ratios::NONE;
         match self {
@@ -46,7 +46,7 @@ impl Ycsb {
         ratios
     }
 
-    /// How ids are chosen.
+    /// Returns how ids are chosen.
     pub fn law(self) -> Law {
         match self {
             Self::D => Law::Latest,

@@ -79,8 +79,8 @@ fn headings(options: &Options) -> [&'static str; 14] {
     ]
 }
 
-/// The report. Its tables are `summary.tsv`, a line for each cache, `over_time.tsv`, a line for each window of each,
-/// and `mrc.tsv`, a line for each size of the curves; there are none for what was not run.
+/// Builds the report. Its tables are `summary.tsv`, a line for each cache, `over_time.tsv`, a line for each window of
+/// each, and `mrc.tsv`, a line for each size of the curves; there are none for what was not run.
 pub fn document(outcome: &Outcome) -> Document<'_> {
     let options = &outcome.options;
     let has_caches = !options.engines.is_empty();
@@ -291,7 +291,7 @@ pub(crate) fn microseconds(us: f64) -> String {
     }
 }
 
-/// A cache's result in a line.
+/// Formats a cache's result in a line.
 pub fn line(line: &Line) -> String {
     let name = format!("{:<18}", line.engine.to_string());
     let Some(measured) = &line.measured else {

@@ -101,7 +101,7 @@ pub struct DiskOptions {
 }
 
 impl DiskOptions {
-    /// Where engines that have many files have them: what the file is called, and `.d`.
+    /// Returns where engines that have many files have them: what the file is called, and `.d`.
     pub fn directory(&self) -> PathBuf {
         let mut name = self.path.clone().into_os_string();
         name.push(".d");
@@ -218,7 +218,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Every engine that is compiled in, under `work` in 64 MiB.
+    /// Creates the defaults: every engine that is compiled in, under `work` in 64 MiB.
     pub fn new(work: Work) -> Self {
         Self {
             engines: EngineSpec::default_list(),
@@ -241,17 +241,17 @@ impl Options {
         }
     }
 
-    /// Whether the requests are a trace's.
+    /// Returns whether the requests are a trace's.
     pub fn is_trace(&self) -> bool {
         matches!(self.work, Work::Trace { .. })
     }
 
-    /// Whether a file defines the keys and the requests. Such workloads begin with an empty cache.
+    /// Returns whether a file defines the keys and the requests. Such workloads begin with an empty cache.
     pub fn is_of_a_file(&self) -> bool {
         matches!(self.work, Work::Trace { .. } | Work::CacheBench { .. })
     }
 
-    /// The distribution of keys.
+    /// Returns the distribution of keys.
     pub fn distribution(&self) -> Distribution {
         self.distribution.unwrap_or(match self.work {
             Work::Paper(_) => Distribution::HOT_SET,
@@ -259,7 +259,7 @@ impl Options {
         })
     }
 
-    /// Bytes of all keys and values, unless a trace defines them.
+    /// Returns the bytes of all keys and values, unless a trace defines them.
     pub fn working_set_bytes(&self) -> u64 {
         self.working_set_bytes
             .unwrap_or(self.memory_bytes.saturating_mul(8))

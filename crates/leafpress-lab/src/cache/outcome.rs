@@ -50,7 +50,7 @@ impl Mismatches {
     /// Examples that are kept.
     pub(super) const EXAMPLES: usize = 3;
 
-    /// All of them.
+    /// Returns the sum of all kinds.
     pub fn total(&self) -> u64 {
         self.stale + self.wrong + self.expired
     }
@@ -127,7 +127,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The share of the reads that found their key.
+    /// Returns the share of the reads that found their key.
     pub fn hit_ratio(&self) -> Option<f64> {
         let reads = self.hits + self.misses;
         (reads > 0).then(|| self.hits as f64 / reads as f64)
@@ -240,7 +240,7 @@ pub struct Measured {
 const ALL_BUT: u64 = 1000;
 
 impl Measured {
-    /// All that was done in the measured time.
+    /// Returns the number of operations done in the measured time.
     pub fn operations(&self) -> u64 {
         self.hits + self.misses + self.writes + self.removes
     }
@@ -259,24 +259,24 @@ impl Measured {
         (reads > 0).then(|| count as f64 / reads as f64)
     }
 
-    /// The share of the reads that were answered from memory.
+    /// Returns the share of the reads that were answered from memory.
     pub fn memory_hit_ratio(&self) -> Option<f64> {
         let disk_hits = self.disk.map_or(0, |disk| disk.hits);
         self.of_reads(self.hits.saturating_sub(disk_hits))
     }
 
-    /// The share of the reads that were answered from the disk.
+    /// Returns the share of the reads that were answered from the disk.
     pub fn disk_hit_ratio(&self) -> Option<f64> {
         self.of_reads(self.disk?.hits)
     }
 
-    /// The share of the reads that were answered.
+    /// Returns the share of the reads that were answered.
     pub fn hit_ratio(&self) -> Option<f64> {
         self.of_reads(self.hits)
     }
 
-    /// The share of the reads among the first `operations` that were answered; `None` where it is not known for that
-    /// number.
+    /// Returns the share of the reads among the first `operations` that were answered; `None` where it is not known for
+    /// that number.
     pub fn hit_ratio_over(&self, operations: u64) -> Option<f64> {
         if operations == self.operations() {
             return self.hit_ratio();
@@ -285,18 +285,18 @@ impl Measured {
         milestones.find(|one| one.operations == operations)?.hit_ratio()
     }
 
-    /// Operations per second.
+    /// Returns the operations per second.
     pub fn throughput(&self) -> f64 {
         self.operations() as f64 / self.seconds.max(1e-9)
     }
 
-    /// Operations per second if each thread had waited for the backend at each of its misses; `None` where requests
-    /// come at a rate, which does not change by that.
+    /// Returns the operations per second if each thread had waited for the backend at each of its misses; `None` where
+    /// requests come at a rate, which does not change by that.
     pub fn charged_throughput(&self, options: &Options) -> Option<f64> {
         self.charged_throughput_over(self.operations(), options)
     }
 
-    /// The charged throughput with the miss ratio of the first `operations`; `None` if that is unknown.
+    /// Returns the charged throughput with the miss ratio of the first `operations`; `None` if that is unknown.
     pub fn charged_throughput_over(&self, operations: u64, options: &Options) -> Option<f64> {
         let misses = if operations == self.operations() {
             self.misses
@@ -308,7 +308,7 @@ impl Measured {
         self.rate.is_none().then_some(charged)
     }
 
-    /// Bytes written to the disk for each byte that left the memory.
+    /// Returns the bytes written to the disk for each byte that left the memory.
     pub fn written_per_evicted(&self) -> Option<f64> {
         let disk = self.disk?;
         (disk.evicted_bytes > 0).then(|| disk.written_bytes as f64 / disk.evicted_bytes as f64)
@@ -319,7 +319,7 @@ impl Measured {
         around_move(&self.timeline, options.shift_at?)
     }
 
-    /// The most that the process grew by, over the memory.
+    /// Returns the ratio of the most that the process grew by to the memory.
     pub fn peak_over_memory(&self, options: &Options) -> f64 {
         self.peak_growth_bytes as f64 / options.memory_bytes as f64
     }
@@ -367,8 +367,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The number of operations that all caches completed, over which hit ratios are comparable; `None` if there is
-    /// none.
+    /// Returns the number of operations that all caches completed, over which hit ratios are comparable; `None` if
+    /// there is none.
     pub fn common_operations(&self) -> Option<u64> {
         let measured = || self.lines.iter().filter_map(|line| line.measured.as_ref());
         let (least, most) = self.operations()?;
@@ -394,7 +394,7 @@ impl Outcome {
         Some((operations().min()?, operations().max()?))
     }
 
-    /// Problems to report before the figures: failures, wrong bytes, a cancellation.
+    /// Returns problems to report before the figures: failures, wrong bytes, a cancellation.
     pub fn troubles(&self) -> Vec<String> {
         let mut troubles = Vec::new();
         for line in &self.lines {
@@ -418,7 +418,8 @@ impl Outcome {
         troubles
     }
 
-    /// Caches that could not keep up with requests, a line each: their latencies are those of a growing queue.
+    /// Returns the caches that could not keep up with requests, a line each: their latencies are those of a growing
+    /// queue.
     pub fn fell_behind(&self) -> Vec<String> {
         let lines = self.lines.iter().filter_map(|line| {
             let measured = line.measured.as_ref()?;
@@ -437,7 +438,7 @@ impl Outcome {
         lines.collect()
     }
 
-    /// Caches that took more than the memory, a line each: their hits are those of more.
+    /// Returns the caches that took more than the memory, a line each: their hits are those of more.
     pub fn over_memory(&self) -> Vec<String> {
         let lines = self.lines.iter().filter_map(|line| {
             let memory = self.options.memory_bytes;
@@ -458,7 +459,7 @@ impl Outcome {
         lines.collect()
     }
 
-    /// Caveats of the figures, a line each.
+    /// Returns the caveats of the figures, a line each.
     pub fn cautions(&self) -> Vec<String> {
         let repeated = self.repeated_values.clone();
         let measured = self.lines.iter().filter_map(|line| line.measured.as_ref());

@@ -42,7 +42,7 @@ pub fn run_caches(
     run_caches_with(&Launcher::current_exe()?, options, logs, cancel, steps)
 }
 
-/// [`run_caches`] with processes of the caller's own.
+/// Runs as [`run_caches`] does, with processes of the caller's own.
 ///
 /// # Errors
 /// As [`run_caches`].

@@ -68,8 +68,8 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// A measured amount as reports say it: three digits in the unit of 1024 that it is read in, written as flags take it:
-/// `412M`, `1.5G`, `900B`.
+/// Formats a measured amount for reports: three digits in the unit of 1024 that it is read in, written as flags take
+/// it: `412M`, `1.5G`, `900B`.
 pub fn about(bytes: f64) -> String {
     let units = UNITS.map(|(letter, bits)| (letter.to_string(), f64::from(bits).exp2()));
     in_the_largest(bytes, &units)

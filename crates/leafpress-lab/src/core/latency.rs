@@ -80,7 +80,7 @@ pub(crate) fn summary(histogram: &Histogram<u64>) -> Option<Latency> {
 pub struct Histograms([Histogram<u64>; KINDS]);
 
 impl Histograms {
-    /// Empty histograms.
+    /// Creates empty histograms.
     ///
     /// # Errors
     /// [`LabError::System`] when the histogram library refuses the bounds.
@@ -111,7 +111,7 @@ impl Histograms {
         }
     }
 
-    /// The quantiles of one kind, `None` when it has no sample.
+    /// Returns the quantiles of one kind, `None` when it has no sample.
     pub fn summary(&self, kind: Kind) -> Option<Latency> {
         summary(&self.0[kind as usize])
     }
@@ -147,7 +147,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder that has measured nothing.
+    /// Creates a recorder that has measured nothing.
     pub fn new(clock: Clock, histograms: Histograms, sampling: Sampling) -> Self {
         let wanted = if let Sampling::Evenly(wanted) = sampling {
             wanted
@@ -171,7 +171,7 @@ impl Recorder {
         self.last_end = None;
     }
 
-    /// The start of an operation: the clock's reading if it is measured.
+    /// Begins an operation, and returns the clock's reading if it is measured.
     #[inline]
     pub fn start(&mut self) -> Option<u64> {
         match self.sampling {
@@ -181,7 +181,7 @@ impl Recorder {
         }
     }
 
-    /// The end of an operation that began at `start`.
+    /// Ends an operation that began at `start`.
     #[inline]
     pub fn end(&mut self, kind: Kind, start: Option<u64>) {
         let Some(start) = start else { return };
@@ -195,7 +195,7 @@ impl Recorder {
         }
     }
 
-    /// The end of `count` operations of a kind that were one call, begun at `start`: each waited for all of it.
+    /// Ends `count` operations of a kind that were one call, begun at `start`: each waited for all of it.
     #[inline]
     pub fn end_all(&mut self, kind: Kind, start: Option<u64>, count: usize) {
         let Some(begun) = start else { return };
@@ -206,7 +206,7 @@ impl Recorder {
         }
     }
 
-    /// The chain is broken: the next operation does not start where the last one ended.
+    /// Breaks the chain: the next operation does not start where the last one ended.
     #[inline]
     pub fn interrupt(&mut self) {
         self.last_end = None;
@@ -231,7 +231,7 @@ impl Recorder {
         (operations > 0).then(|| self.clock.delta_as_nanos(0, ticks) as f64 / operations as f64)
     }
 
-    /// The histograms of all that was measured.
+    /// Returns the histograms of all that was measured.
     pub fn finish(mut self) -> Histograms {
         self.flush();
         for &(kind, ticks) in &self.spread.samples {

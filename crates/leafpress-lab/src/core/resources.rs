@@ -112,7 +112,7 @@ pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
-/// Resident memory of this process now, in bytes; `None` if the system does not report it.
+/// Returns the resident memory of this process now, in bytes; `None` if the system does not report it.
 ///
 /// From `smaps_rollup`, which walks the page tables and is exact; `statm` and `status` may be off by some pages per
 /// core.
@@ -122,8 +122,8 @@ pub fn resident_bytes() -> Option<u64> {
         .map(|kib| kib << 10)
 }
 
-/// Resident memory of this process that is its own and no file's, in bytes: without its code, which comes in as it
-/// runs. Off by some pages per core, but cheap however much memory there is.
+/// Returns the resident memory of this process that is its own and no file's, in bytes: without its code, which comes
+/// in as it runs. Off by some pages per core, but cheap however much memory there is.
 pub fn resident_anonymous_bytes() -> Option<u64> {
     let kib = field_kib("/proc/self/status", "RssAnon:")? + field_kib("/proc/self/status", "RssShmem:")?;
     Some(kib << 10)
@@ -135,7 +135,7 @@ pub(crate) fn refuse_huge_pages() {
     let _ = nix::sys::prctl::set_thp_disable(true);
 }
 
-/// Memory of this machine, in bytes.
+/// Returns the memory of this machine, in bytes.
 pub fn total_memory_bytes() -> Option<u64> {
     field_kib("/proc/meminfo", "MemTotal:").map(|kib| kib << 10)
 }
@@ -230,7 +230,8 @@ pub(crate) fn allocate_in_small_pages() {}
 #[cfg(not(all(target_os = "linux", not(miri))))]
 pub(crate) fn in_huge_pages<T>(_items: &[T]) {}
 
-/// Most resident memory of this process so far, in KiB. Not `ru_maxrss`: that one starts with the parent's memory.
+/// Returns the most resident memory of this process so far, in KiB. Not `ru_maxrss`: that one starts with the parent's
+/// memory.
 pub fn peak_resident_kib() -> Option<u64> {
     field_kib("/proc/self/status", "VmHWM:")
 }
@@ -241,7 +242,7 @@ fn field_kib(file: &str, label: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// The machine in words: CPU model and number of cores this process may use. Not its name.
+/// Returns the machine in words: CPU model and number of cores this process may use. Not its name.
 pub fn host() -> String {
     let cores = cores();
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

@@ -25,7 +25,7 @@ const NOTES: [&str; 4] = [
      previous one.",
 ];
 
-/// The report. Its table is `summary.tsv`, a line for each measurement.
+/// Builds the report. Its table is `summary.tsv`, a line for each measurement.
 pub fn document(report: &Report) -> Document<'_> {
     let mut document = Document::new("Leafpress device");
     document.verdicts = verdict(report).into_iter().collect();

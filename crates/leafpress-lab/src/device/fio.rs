@@ -13,7 +13,7 @@ const SYNCHRONOUS: [&str; 7] = ["sync", "psync", "vsync", "pvsync", "pvsync2", "
 /// Longest result that is read, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// The report of a result of fio: a measurement for each job and direction that did something.
+/// Parses the report of a result of fio: a measurement for each job and direction that did something.
 ///
 /// # Errors
 /// [`DeviceError::Fio`] for a file that cannot be read, is not a result of fio, or has neither reads nor writes.

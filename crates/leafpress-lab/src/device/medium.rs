@@ -64,7 +64,7 @@ pub struct Medium {
 }
 
 impl Medium {
-    /// The medium of an existing file, directory or block device.
+    /// Detects the medium of an existing file, directory or block device.
     pub fn of(path: &Path) -> Self {
         Self::under(Path::new("/"), path)
     }
@@ -101,14 +101,14 @@ impl Medium {
         medium
     }
 
-    /// Whether the files are in this machine's memory.
+    /// Returns whether the files are in this machine's memory.
     pub fn is_memory(&self) -> bool {
         let device = self.device.as_deref().unwrap_or_default();
         let in_memory = |device: &str| MEMORY_DEVICES.iter().any(|name| device.starts_with(name));
         self.file_system.as_deref().is_some_and(|fs| IN_MEMORY.contains(&fs)) || device.split('+').all(in_memory)
     }
 
-    /// Whether the files are on another machine, or another program answers for them.
+    /// Returns whether the files are on another machine, or another program answers for them.
     pub fn is_remote(&self) -> bool {
         self.file_system
             .as_deref()

@@ -36,7 +36,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// `read` or `write`.
+    /// Returns `read` or `write`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -121,8 +121,8 @@ impl Options {
     /// The length for a quick probe.
     pub const QUICK_SECONDS: f64 = 0.5;
 
-    /// The thesis' job (its appendix C): blocks of 4 to 128 KiB, four in flight, `randread:9`; 5 seconds each instead
-    /// of three times 300, and a file of 1 GiB instead of 70% of the device.
+    /// Creates the thesis' job (its appendix C): blocks of 4 to 128 KiB, four in flight, `randread:9`; 5 seconds each
+    /// instead of three times 300, and a file of 1 GiB instead of 70% of the device.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -137,7 +137,7 @@ impl Options {
         }
     }
 
-    /// A quick probe: half a second for each measurement, with a file of 256 MiB.
+    /// Creates a quick probe: half a second for each measurement, with a file of 256 MiB.
     #[must_use]
     pub fn quick(self) -> Self {
         Self {
@@ -147,8 +147,8 @@ impl Options {
         }
     }
 
-    /// Requests until the next random offset, like the number after fio's `rw=randread:`: one in this many is at a
-    /// random offset, the others follow the previous one. `None` when no offset is random.
+    /// Returns the number of requests until the next random offset, like the number after fio's `rw=randread:`: one in
+    /// this many is at a random offset, the others follow the previous one. `None` when no offset is random.
     pub fn run_blocks(&self) -> Option<u64> {
         let random = 1.0 - self.sequential_pct / 100.0;
         (random > 0.0).then(|| (1.0 / random).round().max(1.0) as u64)

@@ -85,7 +85,7 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Mean latency in microseconds.
+    /// Returns the mean latency in microseconds.
     pub fn wait_us(&self) -> f64 {
         self.latency.mean_us
     }
@@ -178,15 +178,15 @@ pub struct Report {
 }
 
 impl Report {
-    /// The figures of one operation, block size and number in flight.
+    /// Returns the figures of one operation, block size and number in flight.
     pub fn find(&self, operation: Operation, block_bytes: u64, queue_depth: u32) -> Option<&Measurement> {
         self.measurements
             .iter()
             .find(|m| (m.operation, m.block_bytes, m.queue_depth) == (operation, block_bytes, queue_depth))
     }
 
-    /// The mean latency of a request in microseconds at `iops` requests per second: that of the smallest number in
-    /// flight up to the rate it reaches, then between those measured in proportion. `None` beyond the highest rate
+    /// Returns the mean latency of a request in microseconds at `iops` requests per second: that of the smallest number
+    /// in flight up to the rate it reaches, then between those measured in proportion. `None` beyond the highest rate
     /// measured, or if nothing was. Measure at queue depth 1 too, otherwise light loads get the queueing of heavy ones.
     pub fn wait_at_load_us(&self, operation: Operation, block_bytes: u64, iops: f64) -> Option<f64> {
         let mut points: Vec<_> = self

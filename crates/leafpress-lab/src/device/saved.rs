@@ -7,7 +7,7 @@ use super::{DeviceError, Operation, Report};
 /// Longest result that is read, in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// The report in a `results.json`, or in the directory that has one.
+/// Reads the report in a `results.json`, or in the directory that has one.
 ///
 /// # Errors
 /// [`DeviceError::Saved`] for a file that cannot be read, is not such a result, or has no reads.

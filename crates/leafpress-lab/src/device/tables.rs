@@ -38,7 +38,7 @@ const COLUMNS: [Column; 29] = [
     ("cores", |m| number(m.cores?, 3)),
 ];
 
-/// `summary.tsv`: a line for each measurement.
+/// Formats `summary.tsv`: a line for each measurement.
 pub fn summary(report: &Report) -> String {
     tsv::columns(COLUMNS, &report.measurements, |cell, m| cell(m))
 }

@@ -88,7 +88,7 @@ pub struct Measured<D> {
 }
 
 impl<D> Measured<D> {
-    /// A run that is of use only as a whole.
+    /// Creates a run that is of use only as a whole.
     ///
     /// # Errors
     /// [`LabError::Cancelled`] if it was interrupted.

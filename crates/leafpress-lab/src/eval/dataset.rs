@@ -35,7 +35,7 @@ pub struct Lengths {
 }
 
 impl Lengths {
-    /// The length, if there is only one.
+    /// Returns the length, if there is only one.
     pub fn fixed(&self) -> Option<usize> {
         (self.least == self.most).then_some(self.least)
     }
@@ -80,7 +80,7 @@ impl Dataset {
         })
     }
 
-    /// Keys of the shape that `config` asks for, and these values.
+    /// Creates keys of the shape that `config` asks for, and these values.
     pub fn shaped(values: Arc<Corpus>, config: &EvalConfig) -> Self {
         let shape = config.key_shape;
         let (pairing, ready) = if shape == KeyShape::Dense {
@@ -99,7 +99,7 @@ impl Dataset {
         }
     }
 
-    /// Description, with the skipped records.
+    /// Describes the data, with the skipped records.
     pub fn describe(&self, config: &EvalConfig) -> String {
         let (keys, values) = (self.key_lengths(), self.value_lengths());
         let (count, data) = (self.keys, &config.data);
@@ -134,13 +134,13 @@ impl Dataset {
         })
     }
 
-    /// Caveats of figures with this data.
+    /// Returns the caveats of figures with this data.
     pub fn cautions(&self) -> Vec<String> {
         let repeats = self.values.repeats(self.keys);
         repeats.map(|repeats| repeats.to_string()).into_iter().collect()
     }
 
-    /// From the number of a key to its bytes.
+    /// Returns what turns the number of a key into its bytes.
     pub fn key_bytes(&self) -> KeyBytes {
         match &self.ready {
             Some(keys) => KeyBytes::of(keys.clone()),
@@ -148,7 +148,7 @@ impl Dataset {
         }
     }
 
-    /// Lengths of the keys.
+    /// Returns the lengths of the keys.
     pub fn key_lengths(&self) -> Lengths {
         let (least, most, total) = match &self.ready {
             Some(keys) => (keys.shortest(), keys.longest(), keys.total_bytes()),
@@ -161,7 +161,7 @@ impl Dataset {
         }
     }
 
-    /// Lengths of the values.
+    /// Returns the lengths of the values.
     pub fn value_lengths(&self) -> Lengths {
         Lengths {
             least: self.values.shortest(),

@@ -16,7 +16,7 @@ pub enum LandingBytes {
 }
 
 impl LandingBytes {
-    /// The bytes, where they are fixed.
+    /// Returns the bytes, where they are fixed.
     pub fn fixed(self) -> Option<usize> {
         match self {
             Self::Auto => None,

@@ -46,8 +46,8 @@ pub struct Configuration {
     pub preload: Option<PathBuf>,
 }
 
-/// The runs of an evaluation, in order: run names outermost, then landing, background, threads, workload, and codecs
-/// innermost, so that what is compared runs close together in time.
+/// Builds the runs of an evaluation, in order: run names outermost, then landing, background, threads, workload, and
+/// codecs innermost, so that what is compared runs close together in time.
 ///
 /// # Errors
 /// [`LabError::Option`] for a codec name that is not one, or that does not belong in its list.
@@ -147,7 +147,7 @@ impl EvalConfig {
 }
 
 impl RunSpec {
-    /// The parsed codec.
+    /// Parses the codec.
     ///
     /// # Errors
     /// [`LabError::Option`] for a name that is not a codec's.
@@ -155,7 +155,7 @@ impl RunSpec {
         parse_codec("codecs", &self.codec)
     }
 
-    /// A short name for logs and progress, unique within an evaluation and fit for a file name.
+    /// Returns a short name for logs and progress, unique within an evaluation and fit for a file name.
     pub fn label(&self) -> String {
         let background = if self.background { "_bg" } else { "" };
         let codec = self.codec.replace([':', '='], "-");
@@ -165,7 +165,7 @@ impl RunSpec {
         )
     }
 
-    /// The tree's builder for this data: shards may be ranges of its keys.
+    /// Creates the tree's builder for this data: shards may be ranges of its keys.
     ///
     /// # Errors
     /// As [`RunSpec::codec`].

@@ -242,7 +242,7 @@ impl Default for EvalConfig {
 }
 
 impl EvalConfig {
-    /// Source of keys, in a word: the format of the records, or a shape.
+    /// Returns the source of keys, in a word: the format of the records, or a shape.
     pub fn key_source(&self) -> String {
         match &self.records {
             Some(format) => format.to_string(),
@@ -250,7 +250,7 @@ impl EvalConfig {
         }
     }
 
-    /// The cut in force: [`EvalConfig::cut`], or fixed cuts of [`EvalConfig::value_bytes`].
+    /// Returns the cut in force: [`EvalConfig::cut`], or fixed cuts of [`EvalConfig::value_bytes`].
     pub fn effective_cut(&self) -> Cut {
         self.cut.unwrap_or(Cut::Fixed(self.value_bytes))
     }
@@ -287,7 +287,7 @@ impl EvalConfig {
         Ok(())
     }
 
-    /// The key distribution of a workload: `hotset` defaults to one with hot keys.
+    /// Returns the key distribution of a workload: `hotset` defaults to one with hot keys.
     pub fn distribution_of(&self, workload: Workload) -> Distribution {
         match (workload, self.distribution) {
             (Workload::HotSet, Distribution::Uniform) => Distribution::HOT_SET,

@@ -86,7 +86,7 @@ pub struct EvalOutcome {
 }
 
 impl EvalOutcome {
-    /// Whether every run finished without a mismatch. A command exits with 1 when not.
+    /// Returns whether every run finished without a mismatch. A command exits with 1 when not.
     pub fn is_good(&self) -> bool {
         self.mismatches == 0 && self.failures.is_empty() && !self.cancelled
     }

@@ -64,12 +64,12 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// Operations done in the timed window.
+    /// Returns the operations done in the timed window.
     pub fn operations(&self) -> u64 {
         self.reads + self.writes + self.deletes + self.scans
     }
 
-    /// Throughput in operations per second.
+    /// Returns the throughput in operations per second.
     pub fn qps(&self) -> f64 {
         if self.wall_seconds > 0.0 {
             self.operations() as f64 / self.wall_seconds
@@ -78,7 +78,7 @@ impl RunResult {
         }
     }
 
-    /// Throughput per core's worth of CPU time that the process used.
+    /// Returns the throughput per core's worth of CPU time that the process used.
     pub fn qps_per_core(&self) -> Option<f64> {
         let cores = self.resources.as_ref()?.cpu_cores(self.wall_seconds);
         (cores > 0.0).then(|| self.qps() / cores)
@@ -120,7 +120,7 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// Cores' worth of CPU time used in a window of `wall_seconds`.
+    /// Returns the cores' worth of CPU time used in a window of `wall_seconds`.
     pub fn cpu_cores(&self, wall_seconds: f64) -> f64 {
         if wall_seconds > 0.0 {
             (self.user_seconds + self.system_seconds) / wall_seconds
@@ -159,13 +159,13 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// The codec that a tree of this codec chose; `None` where it has no choice.
+    /// Returns the codec that a tree of this codec chose; `None` where it has no choice.
     pub fn chosen(&self, codec: &str) -> Option<&str> {
         let codec = codec.parse::<Codec>().ok()?;
         (!codec.candidates().is_empty() && !self.codec.is_empty()).then_some(&*self.codec)
     }
 
-    /// Resident memory over keys and values, if both are known.
+    /// Returns the resident memory over keys and values, if both are known.
     pub fn resident_per_user_byte(&self) -> Option<f64> {
         let resident = self.rss_growth_bytes.filter(|_| self.user_bytes > 0)?;
         Some(resident as f64 / self.user_bytes as f64)
@@ -189,7 +189,7 @@ macro_rules! counters {
         }
 
         impl Counters {
-            /// Difference of two snapshots.
+            /// Computes the difference of two snapshots.
             pub fn between(before: &leafpress::TreeStats, after: &leafpress::TreeStats) -> Self {
                 Self {
                     $($field: after.$path$(.$rest)*.saturating_sub(before.$path$(.$rest)*),)+

@@ -33,7 +33,7 @@ pub fn run_eval(
     run_eval_with(&Launcher::current_exe()?, config, out_dir, cancel, progress)
 }
 
-/// [`run_eval`] with children started in another way.
+/// Runs as [`run_eval`] does, with children started in another way.
 ///
 /// # Errors
 /// As [`run_eval`].

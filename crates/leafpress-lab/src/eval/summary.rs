@@ -230,12 +230,12 @@ fn stream_cache(cache: StreamCache) -> &'static str {
     }
 }
 
-/// The header line.
+/// Formats the header line.
 pub fn header() -> String {
     tsv::line(COLUMNS.map(|(name, _)| word(name)))
 }
 
-/// A row's line.
+/// Formats a row's line.
 ///
 /// # Errors
 /// [`LabError::Option`] when the row's codec is not one.

@@ -16,7 +16,7 @@ fn refused(reason: impl Into<String>) -> LabError {
     LabError::option("", reason)
 }
 
-/// A switch.
+/// Parses a switch.
 ///
 /// # Errors
 /// [`LabError::Option`] for another word.
@@ -31,7 +31,7 @@ pub(super) fn dictionary(word: &str) -> Result<bool, LabError> {
     known(word, &[("auto", true), ("off", false)], "use auto or off")
 }
 
-/// Whether QPL jobs are kept.
+/// Parses whether QPL jobs are kept.
 ///
 /// # Errors
 /// [`LabError::Option`] for another word.
@@ -40,7 +40,7 @@ pub fn job_cache(word: &str) -> Result<JobCache, LabError> {
     known(word, &caches, "use thread or none")
 }
 
-/// Whether zlib streams are kept.
+/// Parses whether zlib streams are kept.
 ///
 /// # Errors
 /// [`LabError::Option`] for another word.
@@ -62,7 +62,7 @@ pub(super) fn shard_by_range(word: &str) -> Result<bool, LabError> {
     known(word, &[("range", true), ("hash", false)], "use hash or range")
 }
 
-/// A percentage from 1 to 100.
+/// Parses a percentage from 1 to 100.
 ///
 /// # Errors
 /// [`LabError::Option`] for another word.
@@ -82,7 +82,7 @@ pub(super) fn layout(word: &str) -> Result<Option<usize>, LabError> {
     }
 }
 
-/// A codec family for background compaction; `all` is unrestricted, and the evaluation's `zlib_accel` is `zlib`.
+/// Parses a codec family for background compaction; `all` is unrestricted, and the evaluation's `zlib_accel` is `zlib`.
 ///
 /// # Errors
 /// None: [`super::EvalConfig::validate`] checks the family.

@@ -68,7 +68,7 @@ impl Workload {
         Self::ReadWrite28,
     ];
 
-    /// The name users type and files store.
+    /// Returns the name users type and files store.
     pub const fn name(self) -> &'static str {
         match self {
             Self::ReadOnly => "read_only",
@@ -82,7 +82,7 @@ impl Workload {
         }
     }
 
-    /// Shares of reads, mutations (puts and deletes) and scans in percent; they add up to 100.
+    /// Returns the shares of reads, mutations (puts and deletes) and scans in percent; they add up to 100.
     pub const fn shares(self) -> [u32; 3] {
         match self {
             Self::ReadOnly | Self::HotSet => [100, 0, 0],
@@ -95,7 +95,7 @@ impl Workload {
         }
     }
 
-    /// The share of mutations that are deletes, in percent.
+    /// Returns the share of mutations that are deletes, in percent.
     pub const fn delete_pct_of_mutations(self) -> u32 {
         match self {
             Self::Crud => 10,

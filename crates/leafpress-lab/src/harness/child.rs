@@ -52,7 +52,7 @@ pub struct Launcher {
 }
 
 impl Launcher {
-    /// This executable, under [`CHILD_SUBCOMMAND`].
+    /// Creates a launcher of this executable, under [`CHILD_SUBCOMMAND`].
     ///
     /// # Errors
     /// [`LabError::System`] when the path of this executable is unknown.
@@ -238,7 +238,7 @@ fn forward(pipe: impl Read + Send + 'static, to: mpsc::Sender<String>) {
     });
 }
 
-/// The process of one run of any kind: reads a request from stdin, does the work, writes its answer to stdout and its
+/// Serves one run of any kind: reads a request from stdin, does the work, writes its answer to stdout and its
 /// progress to stderr. An executable must call this under the subcommand that its [`Launcher`] names, and end with the
 /// code it returns.
 ///

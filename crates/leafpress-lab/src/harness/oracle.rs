@@ -91,7 +91,7 @@ pub enum Mutation<'c> {
 }
 
 impl Ledger {
-    /// A ledger for `keys` keys, in which `delete_pct` percent of the mutations are deletes.
+    /// Creates a ledger for `keys` keys, in which `delete_pct` percent of the mutations are deletes.
     pub fn new(corpus: Arc<Corpus>, keys: u64, pairing: Pairing, delete_pct: u32) -> Self {
         let cells: Box<[Cell]> = (0..keys).map(|_| Cell::default()).collect();
         resources::in_huge_pages(&cells);
@@ -105,17 +105,17 @@ impl Ledger {
         }
     }
 
-    /// The values.
+    /// Returns the values.
     pub fn corpus(&self) -> &Corpus {
         &self.corpus
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub fn keys(&self) -> u64 {
         self.cells.len() as u64
     }
 
-    /// The effect of version `version` of key `id`.
+    /// Returns the effect of version `version` of key `id`.
     ///
     /// Version 0 is a put of the cut that the key is loaded with: see [`Assignment`].
     #[inline]
@@ -197,7 +197,7 @@ impl Ledger {
         }
     }
 
-    /// The mutation of the ticket.
+    /// Returns the mutation of the ticket.
     #[inline]
     pub fn mutation_of(&self, ticket: Ticket) -> Mutation<'_> {
         self.mutation(ticket.id, ticket.version)
@@ -234,7 +234,7 @@ impl Ledger {
         }
     }
 
-    /// The oldest version a read of key `id` that begins now may see.
+    /// Returns the oldest version a read of key `id` that begins now may see.
     #[inline]
     pub fn floor(&self, id: u64) -> u32 {
         if !self.touched.load(Ordering::Acquire) {
@@ -252,7 +252,7 @@ impl Ledger {
         State::unpack(self.cells[id as usize].state.load(Ordering::Acquire)).issued
     }
 
-    /// Whether a read of key `id` that began at `floor` and has ended may have seen `answer`.
+    /// Returns whether a read of key `id` that began at `floor` and has ended may have seen `answer`.
     #[inline]
     pub fn allows(&self, id: u64, floor: u32, answer: Option<&[u8]>) -> bool {
         let mut version = self.issued(id);

@@ -52,7 +52,7 @@ impl Resident {
         }
     }
 
-    /// The growth in bytes, if it is known.
+    /// Returns the growth in bytes, if it is known.
     pub fn bytes(&self) -> Option<u64> {
         match self {
             Self::Growth(bytes) => Some(*bytes),
@@ -60,7 +60,7 @@ impl Resident {
         }
     }
 
-    /// Why it is not known.
+    /// Returns why it is not known.
     pub fn unknown(&self) -> Option<&str> {
         match self {
             Self::Growth(_) => None,

@@ -71,7 +71,7 @@ impl Group {
     }
 }
 
-/// The report. Its table for programs is `summary.tsv`, a line for each prefix and type.
+/// Builds the report. Its table for programs is `summary.tsv`, a line for each prefix and type.
 pub fn document(survey: &Survey) -> Document<'_> {
     let mut document = Document::new("Leafpress: memory of a server's keys");
     document.how = "estimated";

@@ -39,7 +39,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults for a server.
+    /// Creates the defaults for a server.
     pub fn new(address: Address) -> Self {
         Self {
             address,

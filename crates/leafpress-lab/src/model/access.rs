@@ -46,7 +46,7 @@ impl Access {
         }
     }
 
-    /// The name used in reports.
+    /// Returns the name used in reports.
     pub fn name(&self) -> String {
         match self {
             Self::Distribution(law) => law.to_string(),

@@ -33,7 +33,7 @@ pub(crate) fn least(raw: Point, points: impl IntoIterator<Item = Point>) -> Poin
     points.into_iter().fold(raw, better)
 }
 
-/// By which share of the time of `raw` a page is faster.
+/// Returns by which share of the time of `raw` a page is faster.
 pub fn gain(raw: &Point, best: &Point) -> f64 {
     1.0 - best.us_per_page / raw.us_per_page.max(NOTHING_US)
 }

@@ -21,7 +21,7 @@ pub struct CodecCosts {
 }
 
 impl CodecCosts {
-    /// A codec of this name.
+    /// Creates a codec of this name.
     pub fn new(name: &str, ratio: f64, compress_us: f64, decompress_us: f64) -> Self {
         Self {
             name: name.to_owned(),
@@ -31,8 +31,8 @@ impl CodecCosts {
         }
     }
 
-    /// LZ4 and zstd as the thesis has them: table 4, for pages of 8 KB on an i7-7700K. The times are those of eight
-    /// threads that compress in bulk, wall time over pages.
+    /// Returns LZ4 and zstd as the thesis has them: table 4, for pages of 8 KB on an i7-7700K. The times are those of
+    /// eight threads that compress in bulk, wall time over pages.
     pub fn of_thesis() -> Vec<Self> {
         vec![Self::new("lz4", 2.13, 2.0, 1.0), Self::new("zstd", 2.97, 8.0, 3.0)]
     }

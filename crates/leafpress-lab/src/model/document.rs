@@ -34,7 +34,7 @@ struct Results<'d> {
     savings: Option<&'d [Savings]>,
 }
 
-/// `results.json`.
+/// Formats `results.json`.
 ///
 /// # Errors
 /// [`LabError::System`] when it cannot be written as JSON.
@@ -42,7 +42,7 @@ pub fn json(outcome: &Outcome, savings: Option<&[Savings]>, command_line: &str) 
     report::json(command_line, &Results { outcome, savings })
 }
 
-/// The report. Its table for programs is `summary.tsv`, a line for each codec and share.
+/// Builds the report. Its table for programs is `summary.tsv`, a line for each codec and share.
 pub fn document<'r>(outcome: &'r Outcome, savings: Option<(&'r [Savings], &'r Prices)>) -> Document<'r> {
     let mut document = Document::new("Leafpress model");
     document.how = "computed";

@@ -88,8 +88,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// The codec with the lowest microseconds per page at its best share; `None` when none beats the uncompressed
-    /// cache.
+    /// Returns the codec with the lowest microseconds per page at its best share; `None` when none beats the
+    /// uncompressed cache.
     pub fn best(&self) -> Option<&CodecOutcome> {
         let best = self
             .codecs
@@ -98,7 +98,7 @@ impl Outcome {
         best.filter(|codec| codec.best.us_per_page < self.raw.us_per_page)
     }
 
-    /// [`Outcome::best`] where it gains enough to be recommended.
+    /// Returns [`Outcome::best`] where it gains enough to be recommended.
     pub fn recommended(&self) -> Option<&CodecOutcome> {
         self.best().filter(|codec| gain(&self.raw, &codec.best) >= WITHIN_ERROR)
     }
@@ -107,7 +107,7 @@ impl Outcome {
 /// Steps of the share between 0 and 1 at which curves are evaluated.
 const STEPS: usize = 100;
 
-/// Works the model out.
+/// Evaluates the model.
 ///
 /// # Errors
 /// [`LabError::Option`] when an option is out of its bounds.
@@ -157,8 +157,8 @@ fn of_codec(model: &Model<'_>, codec: &CodecCosts, raw: Point) -> CodecOutcome {
     }
 }
 
-/// Bytes of memory that a cache without compression needs for the same microseconds per page as `us_per_page`; `None`
-/// when the data in memory as a whole is slower than that.
+/// Returns the bytes of memory that a cache without compression needs for the same microseconds per page as
+/// `us_per_page`; `None` when the data in memory as a whole is slower than that.
 ///
 /// # Errors
 /// As [`evaluate`].
@@ -236,7 +236,7 @@ pub struct Model<'o> {
 }
 
 impl<'o> Model<'o> {
-    /// The model of some options.
+    /// Builds the model of some options.
     ///
     /// # Errors
     /// [`LabError::Option`] when an option is out of its bounds.
@@ -316,7 +316,7 @@ impl<'o> Model<'o> {
         self.options.access.mass(self.pages / apart, hottest / apart)
     }
 
-    /// The cache without compression, with this much memory.
+    /// Returns the point of the cache without compression, with this much memory.
     pub fn raw(&self, memory_bytes: f64) -> Point {
         let options = self.options;
         if options.method == Method::AsPublished {
@@ -335,8 +335,8 @@ impl<'o> Model<'o> {
         self.corrected(&none, self.room(memory_bytes, 0.0, 1.0), 0.0)
     }
 
-    /// Bytes of memory that a cache without compression needs for the same microseconds per page as `us_per_page`: see
-    /// [`raw_memory_for`].
+    /// Returns the bytes of memory that a cache without compression needs for the same microseconds per page as
+    /// `us_per_page`: see [`raw_memory_for`].
     pub fn raw_memory_for(&self, us_per_page: f64) -> Option<f64> {
         let options = self.options;
         let over = |bytes: f64| self.raw(bytes).us_per_page - us_per_page;
@@ -351,12 +351,12 @@ impl<'o> Model<'o> {
         Some(bisect(|log| over(log.exp()), least.ln(), most.ln()).exp())
     }
 
-    /// A codec at a share of the memory for compressed pages, 0 to 1.
+    /// Returns the point of a codec at a share of the memory for compressed pages, 0 to 1.
     pub fn point(&self, codec: &CodecCosts, share: f64) -> Point {
         self.point_with(self.options.memory_bytes as f64, codec, share)
     }
 
-    /// The codec's point with this much memory.
+    /// Returns the codec's point with this much memory.
     pub fn point_with(&self, memory: f64, codec: &CodecCosts, share: f64) -> Point {
         let options = self.options;
         if options.method == Method::Corrected {

@@ -7,10 +7,10 @@
 
 use crate::core::keys::{Distribution, power_integral};
 
-/// The share of the data that fits into `memory_bytes`, 0 to 1: the thesis's `g = ((T (1 - C) + T C R) / B) / N`, where
-/// `compressed` is C, the share of the memory for compressed pages, and `ratio` is R, raw bytes over compressed ones.
-/// `B N` is `data_bytes`. With C = 0 it is the thesis's `f = (T / B) / N` (Harper, "Viability of Time-Memory Trade-Offs
-/// in Large Data Sets", 2018, chapter 4).
+/// Computes the share of the data that fits into `memory_bytes`, 0 to 1: the thesis's `g = ((T (1 - C) + T C R) / B) /
+/// N`, where `compressed` is C, the share of the memory for compressed pages, and `ratio` is R, raw bytes over
+/// compressed ones. `B N` is `data_bytes`. With C = 0 it is the thesis's `f = (T / B) / N` (Harper, "Viability of
+/// Time-Memory Trade-Offs in Large Data Sets", 2018, chapter 4).
 pub fn share_that_fits(memory_bytes: f64, compressed: f64, ratio: f64, data_bytes: f64) -> f64 {
     if data_bytes <= 0.0 {
         return 1.0;
@@ -18,19 +18,20 @@ pub fn share_that_fits(memory_bytes: f64, compressed: f64, ratio: f64, data_byte
     ((memory_bytes * (1.0 - compressed) + memory_bytes * compressed * ratio) / data_bytes).clamp(0.0, 1.0)
 }
 
-/// The chance that a cached page is a compressed one, all cached pages alike: the thesis's `P = C R / ((1 - C) + C R)`.
+/// Computes the chance that a cached page is a compressed one, all cached pages alike: the thesis's `P = C R / ((1 - C)
+/// + C R)`.
 pub fn chance_compressed(compressed: f64, ratio: f64) -> f64 {
     let pages = (1.0 - compressed) + compressed * ratio;
     if pages > 0.0 { compressed * ratio / pages } else { 0.0 }
 }
 
-/// Microseconds per page in the thesis: `(comp + decomp) HR P + (disk + comp) (1 - HR)`. A miss costs a
+/// Computes the microseconds per page in the thesis: `(comp + decomp) HR P + (disk + comp) (1 - HR)`. A miss costs a
 /// compression for any C.
 pub fn published_us(hit_ratio: f64, chance: f64, compress_us: f64, decompress_us: f64, device_us: f64) -> f64 {
     (compress_us + decompress_us) * hit_ratio * chance + (device_us + compress_us) * (1.0 - hit_ratio)
 }
 
-/// Microseconds per page of an uncompressed cache in the thesis: `disk (1 - HR)`.
+/// Computes the microseconds per page of an uncompressed cache in the thesis: `disk (1 - HR)`.
 pub fn published_raw_us(hit_ratio: f64, device_us: f64) -> f64 {
     device_us * (1.0 - hit_ratio)
 }
@@ -49,7 +50,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// The hit ratio, 0 to 1.
+    /// Returns the hit ratio, 0 to 1.
     pub fn hit_ratio(&self) -> f64 {
         (self.raw_hits + self.compressed_hits).clamp(0.0, 1.0)
     }
@@ -70,7 +71,7 @@ pub struct Costs {
     pub background: f64,
 }
 
-/// Microseconds per page, corrected: events times their costs.
+/// Computes the microseconds per page, corrected: events times their costs.
 pub fn corrected_us(events: &Events, costs: &Costs) -> f64 {
     costs.hit_us
         + events.compressed_hits * costs.decompress_us
@@ -78,8 +79,8 @@ pub fn corrected_us(events: &Events, costs: &Costs) -> f64 {
         + (1.0 - events.hit_ratio()) * costs.device_us
 }
 
-/// Pages per second of `workers` that each wait for their page, limited by a device with `device_iops` reads per
-/// second. Unlimited if a page costs no time.
+/// Computes the pages per second of `workers` that each wait for their page, limited by a device with `device_iops`
+/// reads per second. Unlimited if a page costs no time.
 pub fn pages_per_second(us_per_page: f64, workers: f64, hit_ratio: f64, device_iops: Option<f64>) -> f64 {
     let demanded = if us_per_page > 0.0 {
         workers * 1e6 / us_per_page
@@ -96,7 +97,7 @@ pub fn pages_per_second(us_per_page: f64, workers: f64, hit_ratio: f64, device_i
 /// are right to nine digits.
 const EXACT_RANKS: f64 = 32.0;
 
-/// The sum of `1 / r^theta` over the ranks r up to `ranks`; of a rank that is only partly in, that part.
+/// Computes the sum of `1 / r^theta` over the ranks r up to `ranks`; of a rank that is only partly in, that part.
 pub fn harmonic(ranks: f64, theta: f64) -> f64 {
     let exact = ranks.min(EXACT_RANKS);
     let mut sum = 0.0;
@@ -113,7 +114,7 @@ pub fn harmonic(ranks: f64, theta: f64) -> f64 {
     sum + power_integral(from, to, power) + correction
 }
 
-/// The share of the accesses on the hottest share `fits` of `pages`.
+/// Computes the share of the accesses on the hottest share `fits` of `pages`.
 ///
 /// For a hot set it is the thesis's 80/20 rule: with X of the pages getting Y of the accesses,
 /// `Y min(f, X) / X + (1 - Y) max(0, f - X) / (1 - X)`. For a self-similar choice it is `f^(ln(1 - h) / ln h)`, for a
@@ -158,7 +159,7 @@ pub struct Tier {
 /// Growth factor of tiers of a smooth distribution.
 const TIER_GROWTH: f64 = 1.12;
 
-/// `pages` by access frequency, the hottest first.
+/// Returns the tiers of `pages` by access frequency, the hottest first.
 pub fn tiers(law: Distribution, pages: f64) -> Vec<Tier> {
     let mut ends = Vec::new();
     match law {
@@ -195,8 +196,8 @@ pub fn tiers(law: Distribution, pages: f64) -> Vec<Tier> {
     tiers
 }
 
-/// Tiers of blocks that are made of `pieces` of these pages each, with random neighbours: a block is requested when
-/// any of its pages is. The number of blocks is that of the pages over `pieces`.
+/// Computes the tiers of blocks that are made of `pieces` of these pages each, with random neighbours: a block is
+/// requested when any of its pages is. The number of blocks is that of the pages over `pieces`.
 ///
 /// The distribution of a sum of independent rates, by doubling; between steps, rates within a tenth of each other
 /// become one tier.
@@ -224,8 +225,8 @@ pub fn gathered(tiers: &[Tier], pieces: u32) -> Vec<Tier> {
     tiers
 }
 
-/// Tiers of pages, from tiers of objects that span this many pages: each access to one is an access to each of its
-/// pages.
+/// Computes the tiers of pages, from tiers of objects that span this many pages: each access to one is an access to
+/// each of its pages.
 pub fn spread(mut tiers: Vec<Tier>, pages_an_access: f64) -> Vec<Tier> {
     for tier in &mut tiers {
         tier.pages *= pages_an_access;
@@ -268,7 +269,7 @@ fn neighbours(ones: &[Tier], others: &[Tier]) -> Vec<Tier> {
     tiers
 }
 
-/// The share of the accesses on the hottest `pages` of some tiers.
+/// Computes the share of the accesses on the hottest `pages` of some tiers.
 pub fn mass_of_tiers(tiers: &[Tier], pages: f64) -> f64 {
     let (mut left, mut mass) = (pages.max(0.0), 0.0);
     for tier in tiers {
@@ -279,8 +280,8 @@ pub fn mass_of_tiers(tiers: &[Tier], pages: f64) -> f64 {
     mass
 }
 
-/// Where `figure` falls below or rises above 0 between `from` and `to`, as an argument: bisection. The signs at the
-/// ends differ.
+/// Returns where `figure` falls below or rises above 0 between `from` and `to`, as an argument: bisection. The signs at
+/// the ends differ.
 pub fn bisect(figure: impl Fn(f64) -> f64, from: f64, to: f64) -> f64 {
     let (mut low, mut high) = (from, to);
     let rising = figure(low) < 0.0;

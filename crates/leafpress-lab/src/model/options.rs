@@ -138,7 +138,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// The thesis's example: 200 GB of data in pages of 8 KB, 15 GB of memory, its SSD and codecs, the 80/20 rule.
+    /// Creates the thesis's example: 200 GB of data in pages of 8 KB, 15 GB of memory, its SSD and codecs, the 80/20
+    /// rule.
     pub fn new(method: Method) -> Self {
         Self {
             data_bytes: 200 << 30,
@@ -166,7 +167,7 @@ impl Options {
         }
     }
 
-    /// Bytes of the accessed data.
+    /// Returns the bytes of the accessed data.
     pub fn data_bytes(&self) -> f64 {
         match &self.access {
             Access::Distribution(_) => self.data_bytes as f64,
@@ -174,24 +175,24 @@ impl Options {
         }
     }
 
-    /// Pages of the data.
+    /// Returns the number of pages of the data.
     pub fn pages(&self) -> f64 {
         self.data_bytes() / self.page_bytes.max(1) as f64
     }
 
-    /// Bytes that an access needs.
+    /// Returns the bytes that an access needs.
     pub fn access_bytes(&self) -> u64 {
         self.access_bytes.unwrap_or(self.page_bytes).max(1)
     }
 
-    /// Access-sized pieces per page; 1 if a page is not larger.
+    /// Returns the number of access-sized pieces per page; 1 if a page is not larger.
     pub fn pieces(&self) -> u32 {
         u32::try_from(self.page_bytes / self.access_bytes())
             .unwrap_or(u32::MAX)
             .max(1)
     }
 
-    /// Pages per access; 1 if a page is not smaller than an access.
+    /// Returns the number of pages per access; 1 if a page is not smaller than an access.
     pub fn pages_an_access(&self) -> u64 {
         (self.access_bytes() / self.page_bytes.max(1)).max(1)
     }

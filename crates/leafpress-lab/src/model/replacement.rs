@@ -18,8 +18,9 @@ pub struct Room {
     pub compressed_pages: f64,
 }
 
-/// The hottest pages are raw, the next hottest compressed; `mass` gives the share of the accesses to a number of the
-/// hottest pages. A miss is read into the raw space, and one page is compressed and one leaves for it.
+/// Computes the events of an ideal choice: the hottest pages are raw, the next hottest compressed; `mass` gives the
+/// share of the accesses to a number of the hottest pages. A miss is read into the raw space, and one page is
+/// compressed and one leaves for it.
 pub fn ideal(mass: impl Fn(f64) -> f64, room: Room) -> Events {
     two_levels(
         mass(room.raw_pages),
@@ -29,8 +30,9 @@ pub fn ideal(mass: impl Fn(f64) -> f64, room: Room) -> Events {
     )
 }
 
-/// Both spaces are one LRU list, of which the front is raw: `hits` gives the hit ratio of an LRU cache of a number of
-/// pages. A compressed page that is hit becomes raw, so every hit on one compresses another.
+/// Computes the events of LRU: both spaces are one LRU list, of which the front is raw: `hits` gives the hit ratio of
+/// an LRU cache of a number of pages. A compressed page that is hit becomes raw, so every hit on one compresses
+/// another.
 pub fn lru(hits: impl Fn(f64) -> f64, room: Room) -> Events {
     two_levels(
         hits(room.raw_pages),
@@ -56,8 +58,8 @@ fn two_levels(raw: f64, both: f64, room: Room, restored: f64) -> Events {
     }
 }
 
-/// The hit ratio of an LRU cache of `room` pages by Che's approximation: it contains the pages requested within the
-/// characteristic time.
+/// Computes the hit ratio of an LRU cache of `room` pages by Che's approximation: it contains the pages requested
+/// within the characteristic time.
 pub fn lru_hit_ratio(tiers: &[Tier], room: f64) -> f64 {
     let all: f64 = tiers.iter().map(|tier| tier.pages).sum();
     if room >= all {
@@ -157,7 +159,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The chains of a pool with this `promote_after_hits`, 1 to 63.
+    /// Creates the chains of a pool with this `promote_after_hits`, 1 to 63.
     pub fn new(promote_after_hits: u8) -> Self {
         let promote_after_hits = usize::from(promote_after_hits).clamp(1, MAX_POPULARITY);
         let (from, to, step) = HITS_LOGS;
@@ -217,8 +219,9 @@ impl Clock {
         }
     }
 
-    /// The events per access with this room. Pages go round: read, raw, compressed, raw again or gone. A page's time in
-    /// each place is its rounds there times their length; the two lengths are those at which both spaces are full.
+    /// Computes the events per access with this room. Pages go round: read, raw, compressed, raw again or gone. A
+    /// page's time in each place is its rounds there times their length; the two lengths are those at which both spaces
+    /// are full.
     pub fn events(&self, tiers: &[Tier], room: Room) -> Events {
         let read = tiers.iter().filter(|tier| tier.rate > 0.0);
         let read: Vec<Read> = read.map(|tier| Read::new(*tier)).collect();

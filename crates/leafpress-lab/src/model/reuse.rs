@@ -25,7 +25,7 @@ pub struct Reuse {
 }
 
 impl Reuse {
-    /// Distances of the pages that `rate` picks: over 0, and 1 for all.
+    /// Creates empty distances; `rate` is the share of the pages that are sampled: over 0, and 1 for all.
     pub fn new(rate: f64) -> Self {
         let rate = if rate > 0.0 { rate.min(1.0) } else { 1.0 };
         Self {
@@ -55,12 +55,12 @@ impl Reuse {
         }
     }
 
-    /// Number of accesses.
+    /// Returns the number of accesses.
     pub fn accesses(&self) -> u64 {
         self.accesses
     }
 
-    /// Pages that are in the sample.
+    /// Returns the number of pages that are in the sample.
     pub fn sampled_pages(&self) -> usize {
         self.stack.len()
     }
@@ -70,7 +70,7 @@ impl Reuse {
         self.stack.requests()
     }
 
-    /// The hit ratios that follow.
+    /// Returns the hit ratios that follow from the distances.
     pub fn curve(&self) -> ReuseCurve {
         let expected = self.accesses as f64 * self.rate;
         // Too few sampled accesses were reuses of the hottest pages that are not in the sample, and the other way
@@ -101,7 +101,7 @@ pub struct ReuseCurve {
 }
 
 impl ReuseCurve {
-    /// The hit ratio of a cache of `pages`, first accesses counted as misses.
+    /// Returns the hit ratio of a cache of `pages`, first accesses counted as misses.
     pub fn hit_ratio(&self, pages: f64) -> f64 {
         // A size is exact only up to what its computation rounded.
         let fitting = self.points.partition_point(|(size, _)| *size <= pages + 1e-6);

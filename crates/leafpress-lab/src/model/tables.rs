@@ -60,7 +60,7 @@ fn name(variant: &impl serde::Serialize) -> String {
     }
 }
 
-/// `summary.tsv`: a line for each codec and share.
+/// Formats `summary.tsv`: a line for each codec and share.
 pub fn summary(outcome: &Outcome) -> String {
     let rows = outcome.codecs.iter().flat_map(|codec| {
         let points = codec.points.iter();

@@ -21,8 +21,8 @@ pub const YEARS: u32 = 4;
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// The share of cores saved at equal throughput, if each page takes `after` instead of `before` microseconds of a core.
-/// Negative values mean that more are needed.
+/// Returns the share of cores saved at equal throughput, if each page takes `after` instead of `before` microseconds of
+/// a core. Negative values mean that more are needed.
 pub fn cores_saved(before_us: f64, after_us: f64) -> f64 {
     if before_us > 0.0 {
         1.0 - after_us / before_us
@@ -31,12 +31,12 @@ pub fn cores_saved(before_us: f64, after_us: f64) -> f64 {
     }
 }
 
-/// How much more the same cores do when so large a share of them would do for the same: `1 / (1 - saved) - 1`.
+/// Returns how much more the same cores do when so large a share of them would do for the same: `1 / (1 - saved) - 1`.
 pub fn more_service(saved: f64) -> f64 {
     1.0 / (1.0 - saved).max(1e-9) - 1.0
 }
 
-/// The share of the total cost that is saved: compute's share of it times the share of compute that is saved.
+/// Returns the share of the total cost that is saved: compute's share of it times the share of compute that is saved.
 pub fn total_saved(compute_share: f64, compute_saved: f64) -> f64 {
     compute_share * compute_saved
 }
@@ -121,7 +121,7 @@ impl Prices {
         Some(self.cores? * self.core_cost?)
     }
 
-    /// Share of compute in the total cost: from both costs where both are given.
+    /// Returns the share of compute in the total cost: from both costs where both are given.
     pub fn share(&self) -> f64 {
         match (self.compute_from_cores(), self.total_cost) {
             (Some(compute), Some(total)) => compute / total,
@@ -129,13 +129,13 @@ impl Prices {
         }
     }
 
-    /// Cost of compute, where it is known or follows.
+    /// Returns the cost of compute, where it is known or follows.
     pub fn compute_cost(&self) -> Option<f64> {
         self.compute_from_cores()
             .or_else(|| Some(self.total_cost? * self.compute_share))
     }
 
-    /// Total cost, where it is known or follows.
+    /// Returns the total cost, where it is known or follows.
     pub fn whole_cost(&self) -> Option<f64> {
         self.total_cost
             .or_else(|| Some(self.compute_from_cores()? / self.compute_share))
@@ -157,7 +157,7 @@ pub struct CoreSavings {
     pub total_cost: Option<f64>,
 }
 
-/// The value of a share of cores saved at equal throughput, at these prices.
+/// Computes the value of a share of cores saved at equal throughput, at these prices.
 pub fn of_cores(saved: f64, prices: &Prices) -> CoreSavings {
     let total = total_saved(prices.share(), saved);
     CoreSavings {
@@ -186,7 +186,7 @@ pub struct Savings {
     pub memory_cost: Option<f64>,
 }
 
-/// Savings of each codec of an outcome at its best share.
+/// Computes the savings of each codec of an outcome at its best share.
 ///
 /// Cores are those of the model's workers: one that waits for the device is counted as in use, as in the thesis. Where
 /// reads are asynchronous a core does not wait, and compression costs cores; give what was measured as
@@ -226,7 +226,7 @@ fn of_codec(outcome: &Outcome, codec: &CodecOutcome, prices: &Prices) -> Result<
     })
 }
 
-/// The white paper's figures and the results of its arithmetic.
+/// Returns the white paper's figures and the results of its arithmetic.
 pub fn white_paper() -> Vec<Figure> {
     let mut figures = Vec::new();
     let mut add = |what: &str, published: &str, computed: String, agrees: bool, note: &'static str| {

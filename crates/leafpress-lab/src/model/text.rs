@@ -6,7 +6,7 @@ use super::tables;
 use crate::papers::thesis::{Figure, Reproduction, Series, Verdict};
 use crate::report::table::of_figures;
 
-/// The thesis's figures with what its formulas give.
+/// Formats the thesis's figures with what its formulas give.
 pub fn reproduction(reproduction: &Reproduction) -> String {
     let mut text =
         "Harper, \"Viability of Time-Memory Trade-Offs in Large Data Sets\" (2018): published and computed\n"
@@ -28,7 +28,7 @@ pub fn reproduction(reproduction: &Reproduction) -> String {
     text
 }
 
-/// The white paper's figures with what its arithmetic gives.
+/// Formats the white paper's figures with what its arithmetic gives.
 pub fn white_paper(figures: &[Figure]) -> String {
     let mut text =
         "Intel, \"IAA Plugin for RocksDB Storage Engine\" (2023), total cost of ownership: published and computed\n"

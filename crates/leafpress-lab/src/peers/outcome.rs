@@ -68,7 +68,7 @@ impl PeersOutcome {
         })
     }
 
-    /// Our trees vs the fastest other map, a line each.
+    /// Compares our trees with the fastest other map, a line each.
     pub fn verdicts(&self, workload: Workload) -> Vec<String> {
         let Some(other) = self.fastest_other() else {
             return Vec::new();

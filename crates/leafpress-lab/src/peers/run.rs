@@ -43,7 +43,7 @@ pub fn run_peers(
     run_peers_with(&Launcher::current_exe()?, config, out_dir, cancel, progress)
 }
 
-/// [`run_peers`] with children started in another way.
+/// Runs as [`run_peers`] does, with children started in another way.
 ///
 /// # Errors
 /// As [`run_peers`].

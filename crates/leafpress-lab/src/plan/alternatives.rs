@@ -57,7 +57,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name in tables.
+    /// Returns its name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Uncompressed => "uncompressed cache",
@@ -83,7 +83,7 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// All of it.
+    /// Returns the sum of all parts.
     pub fn total(self) -> f64 {
         self.memory + self.ssd + self.cores
     }
@@ -115,7 +115,7 @@ pub struct Alternative {
 }
 
 impl Alternative {
-    /// The share of the requests that the backend answers.
+    /// Returns the share of the requests that the backend answers.
     pub fn backend_share(&self) -> f64 {
         (1.0 - self.memory_hits - self.ssd_hits).max(0.0)
     }

@@ -22,7 +22,7 @@ const NOTES: [&str; 7] = [
     "<b>Prices</b> that were not given are those of Amazon's cloud, us-east-1, on demand, 2025: r7g, gp3, c7g.",
 ];
 
-/// The report. Its table for programs is `summary.tsv`, a line for each case and alternative.
+/// Builds the report. Its table for programs is `summary.tsv`, a line for each case and alternative.
 pub fn document(plan: &Plan) -> Document<'_> {
     let mut document = Document::new("Leafpress: what to buy for records");
     document.how = "estimated";

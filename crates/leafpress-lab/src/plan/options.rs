@@ -133,8 +133,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// The defaults: a zipfian distribution of skew 0.99, 10,000 requests per second, none of which writes, an SSD that
-    /// is read in 100 us, and a backend that answers in 1 ms.
+    /// Creates the defaults: a zipfian distribution of skew 0.99, 10,000 requests per second, none of which writes, an
+    /// SSD that is read in 100 us, and a backend that answers in 1 ms.
     pub fn new(data: Source, format: RecordFormat, total_bytes: u64, memory_bytes: u64) -> Self {
         Self {
             data,

@@ -62,7 +62,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The cheapest alternative that is enough.
+    /// Returns the cheapest alternative that is enough.
     pub fn best(&self) -> Option<&Alternative> {
         cheapest(&self.alternatives)
     }

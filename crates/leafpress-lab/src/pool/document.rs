@@ -38,8 +38,8 @@ const MEMORY: [&str; 4] = [
     "compressed space",
 ];
 
-/// The report of several runs; of one, and one that it is compared with, where `is_alone`. Its tables for programs are
-/// `summary.tsv`, a line for each run, and `over_time.tsv`, a line for each window of each run.
+/// Builds the report of several runs; of one, and one that it is compared with, where `is_alone`. Its tables for
+/// programs are `summary.tsv`, a line for each run, and `over_time.tsv`, a line for each window of each run.
 pub fn document(sweep: &Sweep, is_alone: bool) -> Document<'_> {
     let styles = Styles::of(sweep);
     let mut document = Document::new(match styles.names.as_slice() {

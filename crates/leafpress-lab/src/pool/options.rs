@@ -225,7 +225,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Tyche's defaults, with additions: 10 MB of memory, 5 seconds, rounds of 5 pages, no bias, as
+    /// Creates Tyche's defaults, with additions: 10 MB of memory, 5 seconds, rounds of 5 pages, no bias, as
     /// many workers as there are CPUs.
     pub fn new(data: Source) -> Self {
         Self {
@@ -256,7 +256,7 @@ impl Options {
         }
     }
 
-    /// Whether the run changes pages.
+    /// Returns whether the run changes pages.
     pub fn writes(&self) -> bool {
         self.update_pct > 0.0 || self.delete_pct > 0.0
     }
@@ -385,8 +385,8 @@ fn policy(text: &str) -> Result<PolicyKind, LabError> {
     text.parse().map_err(|e| LabError::option("policy", format!("{e}")))
 }
 
-/// Tyche's bias `X,Y`: the hot X percent of the pages get Y percent of the accesses. 100,100 means no bias, as in
-/// Tyche.
+/// Parses Tyche's bias `X,Y`: the hot X percent of the pages get Y percent of the accesses. 100,100 means no bias, as
+/// in Tyche.
 ///
 /// # Errors
 /// [`LabError::Option`] of `bias`.
@@ -414,7 +414,7 @@ pub fn bias(text: &str) -> Result<Distribution, LabError> {
     }
 }
 
-/// Tyche's pages of a round, `MIN,MAX`; one number is both.
+/// Parses Tyche's pages of a round, `MIN,MAX`; one number is both.
 ///
 /// # Errors
 /// [`LabError::Option`] of `round`. The bounds are checked by [`Options::validate`].

@@ -126,7 +126,7 @@ impl Counters {
             compressed_evictions write_backs write_errors sweeps sweep_ns store_read_bytes store_write_bytes deciding_ns)
     }
 
-    /// Hits of both kinds.
+    /// Returns the number of hits of both kinds.
     pub fn hits(&self) -> u64 {
         self.raw_hits + self.compressed_hits
     }
@@ -156,7 +156,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Hits over all, 0 to 1; `None` for a window without any access.
+    /// Returns hits over all accesses, 0 to 1; `None` for a window without any access.
     pub fn hit_ratio(&self) -> Option<f64> {
         let all = self.hits + self.misses;
         (all > 0).then(|| self.hits as f64 / all as f64)
@@ -222,7 +222,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// A number of things per second of the measured time.
+    /// Converts a number of things to things per second of the measured time.
     pub fn per_second(&self, count: u64) -> f64 {
         if self.seconds > 0.0 {
             count as f64 / self.seconds
@@ -231,32 +231,32 @@ impl Outcome {
         }
     }
 
-    /// Pages got per second.
+    /// Returns the pages obtained per second.
     pub fn throughput(&self) -> f64 {
         self.per_second(self.work.acquisitions)
     }
 
-    /// Acquisitions that the pool answered from memory.
+    /// Returns the number of acquisitions that the pool answered from memory.
     pub fn hits(&self) -> u64 {
         self.counters.hits().min(self.work.acquisitions)
     }
 
-    /// Acquisitions that it did not, those of deleted pages included.
+    /// Returns the number of acquisitions that it did not, those of deleted pages included.
     pub fn misses(&self) -> u64 {
         self.work.acquisitions - self.hits()
     }
 
-    /// Hits over acquisitions, 0 to 1.
+    /// Returns hits over acquisitions, 0 to 1.
     pub fn hit_ratio(&self) -> f64 {
         self.hits() as f64 / self.work.acquisitions.max(1) as f64
     }
 
-    /// Mean microseconds of getting a page.
+    /// Returns the mean microseconds of getting a page.
     pub fn us_per_page(&self) -> Option<f64> {
         self.acquire.as_ref().map(|latency| latency.mean_ns / 1e3)
     }
 
-    /// The share of the memory for compressed pages, 0 to 1: the mean over the measured time.
+    /// Returns the share of the memory for compressed pages, 0 to 1: the mean over the measured time.
     pub fn compressed_share(&self) -> f64 {
         let (mut share, mut seconds) = (0.0, 0.0);
         for sample in self.samples.iter().filter(|sample| sample.measured) {
@@ -270,8 +270,8 @@ impl Outcome {
         }
     }
 
-    /// The hit ratio of the thesis's formula, 0 to 1, from the budget, the share and the compression ratio; `None` if
-    /// the distribution of choice has no closed form.
+    /// Returns the hit ratio of the thesis's formula, 0 to 1, from the budget, the share and the compression ratio;
+    /// `None` if the distribution of choice has no closed form.
     pub fn theory(&self, options: &Options) -> Option<f64> {
         let (budget, data) = (options.budget_bytes as f64, self.set.bytes as f64);
         let ratio = self.ratio_held().unwrap_or(1.0);
@@ -279,19 +279,20 @@ impl Outcome {
         theory::hit_ratio(options.distribution, fits)
     }
 
-    /// The hit ratio that the number of pages held would have if they were the hottest, 0 to 1.
+    /// Returns the hit ratio that the number of pages held would have if they were the hottest, 0 to 1.
     pub fn theory_of_held(&self, options: &Options) -> Option<f64> {
         let held = self.held.raw_pages + self.held.compressed_pages;
         theory::hit_ratio(options.distribution, held as f64 / self.set.pages.max(1) as f64)
     }
 
-    /// Raw bytes over stored bytes of the compressed pages held; `None` when there is none.
+    /// Returns the raw bytes over stored bytes of the compressed pages held; `None` when there is none.
     pub fn ratio_held(&self) -> Option<f64> {
         let held = &self.held;
         (held.compressed_bytes > 0).then(|| held.compressed_raw_bytes as f64 / held.compressed_bytes as f64)
     }
 
-    /// Most bytes held over the budget at any sample, without what is pinned over and above it; 0 or less is within.
+    /// Returns the most bytes held over the budget at any sample, without what is pinned over and above it; 0 or less
+    /// is within.
     pub fn most_over_budget(&self, options: &Options) -> i64 {
         let over = |held: &Held| {
             let counted = held.bytes_held.saturating_sub(held.pinned_copy_bytes);
@@ -301,12 +302,12 @@ impl Outcome {
         samples.chain([over(&self.held)]).max().unwrap_or(0)
     }
 
-    /// The most the process's resident memory grew since the pool was made, in bytes.
+    /// Returns the most the process's resident memory grew since the pool was made, in bytes.
     pub fn most_resident_bytes(&self) -> Option<i64> {
         self.samples.iter().filter_map(|sample| sample.resident_bytes).max()
     }
 
-    /// CPU seconds per second.
+    /// Returns the CPU seconds per second.
     pub fn cores(&self) -> f64 {
         if self.seconds > 0.0 {
             (self.cpu.user_seconds + self.cpu.system_seconds) / self.seconds
@@ -315,7 +316,7 @@ impl Outcome {
         }
     }
 
-    /// Percent of the CPU time that went into deciding on the share.
+    /// Returns the percent of the CPU time that went into deciding on the share.
     pub fn deciding_pct(&self) -> f64 {
         let cpu_ns = (self.cpu.user_seconds + self.cpu.system_seconds) * 1e9;
         if cpu_ns > 0.0 {

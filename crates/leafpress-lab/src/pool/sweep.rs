@@ -58,7 +58,7 @@ pub fn sweep(
     sweep_with(&Launcher::current_exe()?, options, logs, cancel, steps)
 }
 
-/// [`sweep`] with processes of the caller's own.
+/// Runs as [`sweep`] does, with processes of the caller's own.
 ///
 /// # Errors
 /// As [`sweep`].
@@ -104,7 +104,7 @@ pub fn sweep_with(
 }
 
 impl Line {
-    /// Percent of the memory that is for compressed pages, when that is fixed.
+    /// Returns the percent of the memory that is for compressed pages, when that is fixed.
     pub fn compressed_percent(&self) -> Option<u8> {
         match (self.options.codec, self.options.share) {
             (Codec::None, _) => Some(0),
@@ -113,7 +113,7 @@ impl Line {
         }
     }
 
-    /// The setting that distinguishes this run from the others of its codec.
+    /// Returns the setting that distinguishes this run from the others of its codec.
     pub fn share_name(&self) -> String {
         match self.compressed_percent() {
             Some(percent) => format!("{percent}%"),
@@ -121,14 +121,14 @@ impl Line {
         }
     }
 
-    /// Mean microseconds of getting a page.
+    /// Returns the mean microseconds of getting a page.
     pub fn us_per_page(&self) -> Option<f64> {
         self.report.as_ref()?.outcome.us_per_page()
     }
 }
 
 impl Sweep {
-    /// A sweep of one run.
+    /// Creates a sweep of one run.
     pub fn of(report: Report) -> Self {
         Self {
             lines: vec![Line {
@@ -140,7 +140,7 @@ impl Sweep {
         }
     }
 
-    /// The codecs, each once.
+    /// Returns the codecs, each once.
     pub fn codecs(&self) -> Vec<Codec> {
         let mut codecs = Vec::new();
         for line in &self.lines {
@@ -151,17 +151,17 @@ impl Sweep {
         codecs
     }
 
-    /// The runs of a codec.
+    /// Returns the runs of a codec.
     pub fn of_codec(&self, codec: Codec) -> impl Iterator<Item = &Line> {
         self.lines.iter().filter(move |line| line.options.codec == codec)
     }
 
-    /// The run of a codec in which the pool found the share.
+    /// Returns the run of a codec in which the pool found the share.
     pub fn adaptive(&self, codec: Codec) -> Option<&Line> {
         self.of_codec(codec).find(|line| line.compressed_percent().is_none())
     }
 
-    /// The fixed share of a codec with the least microseconds per page.
+    /// Returns the fixed share of a codec with the least microseconds per page.
     pub fn best_fixed(&self, codec: Codec) -> Option<&Line> {
         let fixed = self.of_codec(codec).filter(|line| line.compressed_percent().is_some());
         fixed
@@ -170,13 +170,13 @@ impl Sweep {
             .map(|(line, _)| line)
     }
 
-    /// By how many percent the adaptive run's microseconds per page are over the best fixed share's.
+    /// Returns by how many percent the adaptive run's microseconds per page are over the best fixed share's.
     pub fn adaptive_over_best_pct(&self, codec: Codec) -> Option<f64> {
         let (adaptive, best) = (self.adaptive(codec)?, self.best_fixed(codec)?);
         Some((adaptive.us_per_page()? / best.us_per_page()? - 1.0) * 100.0)
     }
 
-    /// Problems to report before the figures: failures, wrong bytes, a cancellation.
+    /// Returns problems to report before the figures: failures, wrong bytes, a cancellation.
     pub fn troubles(&self) -> Vec<String> {
         let mut troubles = Vec::new();
         for line in &self.lines {
@@ -209,8 +209,8 @@ impl Sweep {
     }
 }
 
-/// Shares of the memory for compressed pages, in percent: numbers separated by commas, where `..` goes on in steps as
-/// before it, as in `0,10,..,90`.
+/// Parses shares of the memory for compressed pages, in percent: numbers separated by commas, where `..` goes on in
+/// steps as before it, as in `0,10,..,90`.
 ///
 /// # Errors
 /// [`LabError::Option`] of `sweep-share`.

@@ -122,7 +122,7 @@ fn us(latency: &Option<Latency>, ns: impl Fn(&Latency) -> u64) -> Cell {
     number(ns(latency.as_ref()?) as f64 / 1e3, 3)
 }
 
-/// `summary.tsv`: a line for each run that ended well.
+/// Formats `summary.tsv`: a line for each run that ended well.
 pub fn summary(sweep: &Sweep) -> String {
     tsv::columns(COLUMNS, sweep.lines.iter().filter_map(Run::of), |cell, run| cell(run))
 }
@@ -152,7 +152,7 @@ const SAMPLE_COLUMNS: [SampleColumn; 17] = [
     ("decompress_us", |s| number(s.held.decompress_ns / 1e3, 3)),
 ];
 
-/// `over_time.tsv`: a line for each window of each run.
+/// Formats `over_time.tsv`: a line for each window of each run.
 pub fn over_time(sweep: &Sweep) -> String {
     let names = SAMPLE_COLUMNS.iter().map(|(name, _)| *name);
     let mut table = tsv::line(["codec", "share"].into_iter().chain(names).map(word));

@@ -13,7 +13,7 @@ use crate::report::table::of_figures;
 /// Points of the share over time that a report shows.
 const POINTS: usize = 10;
 
-/// Tyche's report of one run.
+/// Formats Tyche's report of one run.
 pub fn report(report: &Report) -> String {
     format!("{}\n\n{}", head(report).join("\n"), body(report))
 }

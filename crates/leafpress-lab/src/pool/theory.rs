@@ -5,8 +5,8 @@ use crate::core::keys::Distribution;
 use crate::model::mass_of_hottest;
 pub use crate::model::share_that_fits;
 
-/// The hit ratio, 0 to 1, when the hottest share `fits` of the pages is in the pool; `None` for a distribution without
-/// a closed form.
+/// Computes the hit ratio, 0 to 1, when the hottest share `fits` of the pages is in the pool; `None` for a distribution
+/// without a closed form.
 ///
 /// See [`mass_of_hottest`]. A pool that cannot know which pages are hot stays below it where pages differ.
 pub fn hit_ratio(law: Distribution, fits: f64) -> Option<f64> {

@@ -21,7 +21,7 @@ impl Sweep {
         line.report.as_ref().map(|report| &report.outcome)
     }
 
-    /// The gain of each codec at its best, a sentence each; its own figures if there is no uncompressed run.
+    /// Formats the gain of each codec at its best, a sentence each; its own figures if there is no uncompressed run.
     pub fn verdicts(&self) -> Vec<String> {
         let of_each = |describe: &dyn Fn(Codec) -> Option<String>| {
             self.codecs().into_iter().filter_map(describe).collect::<Vec<_>>()
@@ -66,7 +66,7 @@ impl Sweep {
         ))
     }
 
-    /// Caveats of the figures.
+    /// Returns the caveats of the figures.
     pub fn cautions(&self) -> Vec<String> {
         let reports = || self.lines.iter().filter_map(|line| line.report.as_ref());
         let busiest = reports()

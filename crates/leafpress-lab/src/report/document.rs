@@ -132,7 +132,7 @@ impl<'r> Document<'r> {
         self.own_page = Some(Box::new(page));
     }
 
-    /// The report as text.
+    /// Renders the report as text.
     pub fn text(&self) -> String {
         let mut text = verdict::text(&self.verdicts) + &verdict::cautions(&self.cautions);
         text.extend(self.head.iter().map(|line| of_line(line)));
@@ -156,7 +156,7 @@ impl<'r> Document<'r> {
         text
     }
 
-    /// The report as a page: one file, readable without a network.
+    /// Renders the report as a page: one file, readable without a network.
     ///
     /// # Errors
     /// [`LabError::Chart`] when a chart cannot be drawn.
@@ -266,7 +266,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of which no cell is marked.
+    /// Creates a table of which no cell is marked.
     pub fn new<H: Into<String>>(
         headings: impl IntoIterator<Item = H>,
         rows: impl IntoIterator<Item = Vec<String>>,
@@ -285,7 +285,7 @@ impl Table {
         self.rows.push(cells.collect());
     }
 
-    /// A table in which the best of each column can be seen.
+    /// Creates a table in which the best of each column can be seen.
     pub fn marked<H: Into<String>>(headings: impl IntoIterator<Item = H>, rows: Vec<Vec<Marked>>) -> Self {
         Self {
             headings: headings.into_iter().map(Into::into).collect(),
@@ -296,7 +296,7 @@ impl Table {
         }
     }
 
-    /// The columns of each table of the text, counted without that of groups. Other columns are only on the page.
+    /// Sets the columns of each table of the text, counted without that of groups. Other columns are only on the page.
     pub fn parts(mut self, parts: &[Part<'_>]) -> Self {
         let owned = |(name, columns): &Part<'_>| ((*name).to_owned(), columns.to_vec());
         self.parts = parts.iter().map(owned).collect();

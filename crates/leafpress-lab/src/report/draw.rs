@@ -290,7 +290,7 @@ pub fn bars(spec: &Bars<'_>) -> Result<Option<String>, LabError> {
 
 const QUANTILES: [&str; 6] = ["p50", "p90", "p99", "p99.9", "p99.99", "max"];
 
-/// A latency's figures at the quantiles of [`quantile_lines`], in microseconds.
+/// Returns a latency's figures at the quantiles of [`quantile_lines`], in microseconds.
 pub fn microseconds(latency: &Latency) -> [f64; 6] {
     let l = latency;
     [l.p50_ns, l.p90_ns, l.p99_ns, l.p999_ns, l.p9999_ns, l.max_ns].map(|ns| ns as f64 / 1e3)
@@ -303,7 +303,7 @@ pub(crate) fn decades(least: f64, most: f64) -> (f64, f64) {
     (low, if high > low { high } else { low * 10.0 })
 }
 
-/// Latency against the share of operations that took no longer; `None` without a line.
+/// Draws latency against the share of operations that took no longer; `None` without a line.
 ///
 /// # Errors
 /// [`LabError::Chart`] when it cannot be drawn.

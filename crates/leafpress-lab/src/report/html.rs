@@ -13,7 +13,7 @@ pub fn escape(text: &str) -> String {
     html!((text)).into_string()
 }
 
-/// A whole page around its body.
+/// Renders a whole page around its body.
 pub fn document(title: &str, body: &Markup) -> String {
     page(title, html!(style { (PreEscaped(STYLE)) }), body)
 }
@@ -37,27 +37,27 @@ pub(crate) fn page(title: &str, head: Markup, body: &Markup) -> String {
     page.into_string()
 }
 
-/// A chart under its title.
+/// Renders a chart under its title.
 pub fn figure(title: &str, svg: &str) -> Markup {
     html! { figure { figcaption { (title) } (PreEscaped(svg)) } }
 }
 
-/// Charts, as many per row as fit.
+/// Renders charts, as many per row as fit.
 pub fn pair(charts: &[Markup]) -> Markup {
     html! { div.pair { (all(charts)) } }
 }
 
-/// Charts below each other.
+/// Renders charts below each other.
 pub fn all(parts: &[Markup]) -> Markup {
     html! { @for part in parts { (part) } }
 }
 
-/// A square of a colour.
+/// Renders a square of a colour.
 pub fn swatch(hue: RGBColor) -> Markup {
     html! { span.swatch style=(format!("background:{}", css(hue))) {} }
 }
 
-/// A legend of names and colours.
+/// Renders a legend of names and colours.
 pub fn legend<'n>(entries: impl IntoIterator<Item = (RGBColor, &'n str)>) -> Markup {
     legend_and(entries, "")
 }
@@ -72,7 +72,7 @@ pub(crate) fn legend_and<'n>(entries: impl IntoIterator<Item = (RGBColor, &'n st
     }
 }
 
-/// A text whose lines end where they end.
+/// Renders a text that keeps its line breaks.
 pub fn lines(text: &str) -> Markup {
     html! {
         @for (at, line) in text.lines().enumerate() {
@@ -119,12 +119,12 @@ pub(crate) fn cautions(cautions: &[String]) -> Markup {
     }
 }
 
-/// Names and their descriptions.
+/// Renders names and their descriptions.
 pub fn terms<T: AsRef<str>>(entries: &[(T, String)]) -> Markup {
     html! { dl { @for (term, value) in entries { dt { (term.as_ref()) } dd { (value) } } } }
 }
 
-/// Explanations of figures, with markup.
+/// Renders explanations of figures, with markup.
 pub fn notes(notes: &[&str]) -> Markup {
     html! { ul { @for note in notes { li { (PreEscaped(note)) } (PreEscaped("\n")) } } }
 }

@@ -51,7 +51,7 @@ struct Results<'d, R> {
     results: &'d R,
 }
 
-/// The text of a `results.json`.
+/// Formats the text of a `results.json`.
 ///
 /// # Errors
 /// [`LabError::System`] when the results have no form in JSON.

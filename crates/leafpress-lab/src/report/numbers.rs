@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-/// A number with its thousands set apart.
+/// Formats a number with its thousands separated.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -24,8 +24,8 @@ pub(crate) fn share_of_memory(share: f64) -> String {
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
-/// Three digits of a figure, and more of a large one; what stands in a column has as many decimals as its digits ask
-/// for.
+/// Formats three digits of a figure, and more of a large one; what stands in a column has as many decimals as its
+/// digits ask for.
 pub fn three_digits(figure: f64) -> String {
     let decimals = match figure.abs() {
         0.0 => 0,
@@ -39,7 +39,7 @@ pub fn three_digits(figure: f64) -> String {
     format!("{figure:.decimals$}")
 }
 
-/// Operations per second, in millions.
+/// Formats operations per second, in millions.
 pub fn mops(per_second: f64) -> String {
     three_digits(per_second / 1e6)
 }

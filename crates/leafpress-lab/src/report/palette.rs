@@ -27,7 +27,7 @@ const OTHERS: [RGBColor; 8] = [
     RGBColor(0x93, 0x5d, 0xd6),
 ];
 
-/// Colours of things of which some are codecs (`Some` of the codec's name) and others are not.
+/// Chooses the colours of things of which some are codecs (`Some` of the codec's name) and others are not.
 pub fn colours<'n>(codecs: impl IntoIterator<Item = Option<&'n str>>) -> Vec<RGBColor> {
     let mut named: Vec<String> = Vec::new();
     let mut others = 0;
@@ -66,7 +66,7 @@ fn shade(RGBColor(red, green, blue): RGBColor, amount: f64) -> RGBColor {
     RGBColor(mix(red), mix(green), mix(blue))
 }
 
-/// The colour as CSS writes it.
+/// Formats the colour for CSS.
 pub fn css(RGBColor(red, green, blue): RGBColor) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }

@@ -7,8 +7,8 @@ pub fn wrapped(paragraph: &str, first: &str, others: &str) -> String {
     wrapped_to(page_width(), paragraph, first, others)
 }
 
-/// A paragraph in lines of at most `width` characters, the first behind `first` and the others behind `others`. What
-/// begins with spaces keeps them, in all lines; words that are longer than a line stay whole.
+/// Wraps a paragraph in lines of at most `width` characters, the first behind `first` and the others behind `others`.
+/// What begins with spaces keeps them, in all lines; words that are longer than a line stay whole.
 pub fn wrapped_to(width: usize, paragraph: &str, first: &str, others: &str) -> String {
     let spaces: String = paragraph.chars().take_while(|letter| *letter == ' ').collect();
     let (first, others) = (&format!("{first}{spaces}"), &format!("{others}{spaces}"));

@@ -39,7 +39,7 @@ pub struct Scatter<'s> {
     pub pareto: bool,
 }
 
-/// The points, by number and ascending x, that no other beats: none has as much y at as little x.
+/// Returns the points, by number and ascending x, that no other beats: none has as much y at as little x.
 pub fn pareto(points: &[(f64, f64)]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..points.len()).collect();
     order.sort_by(|&a, &b| {

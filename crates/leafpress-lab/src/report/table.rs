@@ -39,9 +39,9 @@ pub(crate) fn of_figures(
     figures.pieces(&columns, page_width())
 }
 
-/// A table whose first `words` columns are words, in the tables of its `parts`, which are the same however wide the
-/// page is: so a column is found where it was last time. Columns in no part are for pages and files; those without a
-/// figure are left out.
+/// Creates a table whose first `words` columns are words, in the tables of its `parts`, which are the same however wide
+/// the page is: so a column is found where it was last time. Columns in no part are for pages and files; those without
+/// a figure are left out.
 pub fn of_parts(
     headings: impl Into<Row>,
     rows: impl IntoIterator<Item = impl Into<Row>>,

@@ -5,17 +5,18 @@ use super::NOT_APPLICABLE;
 /// A cell; `None` has no meaning in its row.
 pub type Cell = Option<String>;
 
-/// A word. A tab or the end of a line, which a path or a name may have in it, becomes a space: tables are cut at them.
+/// Creates a cell of a word. A tab or the end of a line, which a path or a name may have in it, becomes a space: tables
+/// are cut at them.
 pub fn word(value: impl ToString) -> Cell {
     Some(value.to_string().replace(['\t', '\n', '\r'], " "))
 }
 
-/// A figure; none where it is not finite.
+/// Creates a cell of a figure; empty where it is not finite.
 pub fn number(value: f64, decimals: usize) -> Cell {
     value.is_finite().then(|| format!("{value:.decimals$}"))
 }
 
-/// A line with its end. Cells with quotes in them are quoted, as readers of such tables expect.
+/// Formats a line with its end. Cells with quotes in them are quoted, as readers of such tables expect.
 pub fn line(cells: impl IntoIterator<Item = Cell>) -> String {
     let mut writer = csv::WriterBuilder::new().delimiter(b'\t').from_writer(Vec::new());
     let cells = cells
@@ -26,13 +27,13 @@ pub fn line(cells: impl IntoIterator<Item = Cell>) -> String {
     String::from_utf8(bytes.unwrap_or_default()).unwrap_or_default()
 }
 
-/// A table: the names of its columns, and a line for each row.
+/// Formats a table: the names of its columns, and a line for each row.
 pub fn table<'n>(names: impl IntoIterator<Item = &'n str>, rows: impl IntoIterator<Item = Vec<Cell>>) -> String {
     let rows: String = rows.into_iter().map(line).collect();
     line(names.into_iter().map(word)) + &rows
 }
 
-/// A table of columns, each a name and a function that `cell` asks for what it has of a row.
+/// Formats a table of columns, each a name and a function that `cell` asks for what it has of a row.
 pub fn columns<R, F, C: Into<Cell>, const N: usize>(
     columns: [(&'static str, F); N],
     rows: impl IntoIterator<Item = R>,

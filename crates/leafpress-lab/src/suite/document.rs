@@ -32,7 +32,7 @@ const NOTES: [&str; 8] = [
     "After each pass every block is compared with the original, outside of the measured time.",
 ];
 
-/// The report. Its files are `summary.tsv`, a line for each file, codec, length of blocks and number of threads;
+/// Builds the report. Its files are `summary.tsv`, a line for each file, codec, length of blocks and number of threads;
 /// `overall.tsv`, the same without the files; `suite_wide_Nt.tsv`, the thesis' table, for each number of threads.
 pub fn document(report: &Report) -> Document<'_> {
     let mut document = Document::new("Leafpress compression suite");

@@ -55,7 +55,7 @@ pub(super) fn names<S: Serializer>(codecs: &Option<Vec<Codec>>, serializer: S) -
 }
 
 impl Options {
-    /// All of `paths`, by every codec, in three passes, on one thread and on all CPUs.
+    /// Creates the defaults: all of `paths`, by every codec, in three passes, on one thread and on all CPUs.
     pub fn new(paths: Vec<PathBuf>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let mut threads = vec![1, cores];
@@ -143,7 +143,7 @@ fn several<T: PartialEq>(
     Ok(())
 }
 
-/// Lengths of blocks in a list: `4K,8K,64K`.
+/// Parses the lengths of blocks in a list: `4K,8K,64K`.
 ///
 /// # Errors
 /// [`LabError::Option`] of `block-bytes`. The bounds are checked by [`Options::validate`].
@@ -158,7 +158,7 @@ pub fn block_bytes(text: &str) -> Result<Vec<usize>, LabError> {
     words(text).map(length).collect()
 }
 
-/// Numbers of threads in a list: `1,4,8`.
+/// Parses the numbers of threads in a list: `1,4,8`.
 ///
 /// # Errors
 /// [`LabError::Option`] of `threads`. The bounds are checked by [`Options::validate`].

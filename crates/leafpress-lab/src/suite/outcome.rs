@@ -58,7 +58,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Wall time for all the bytes of the row, best pass, in microseconds.
+    /// Returns the wall time for all the bytes of the row, best pass, in microseconds.
     pub fn total_us(&self, speed: &Speed) -> f64 {
         speed.us * self.raw_bytes as f64 / self.block_bytes as f64
     }
@@ -91,7 +91,7 @@ pub struct SampleSize {
 }
 
 impl SampleSize {
-    /// Whether something was left out.
+    /// Returns whether something was left out.
     pub fn is_part(&self) -> bool {
         self.bytes < self.found_bytes
     }
@@ -137,7 +137,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The row of all files for a codec, a length of blocks and a number of threads.
+    /// Returns the row of all files for a codec, a length of blocks and a number of threads.
     pub fn row(&self, codec: &str, block_bytes: usize, threads: usize) -> Option<&Row> {
         let mut rows = self.overall.iter();
         rows.find(|row| (row.codec.as_str(), row.block_bytes, row.threads) == (codec, block_bytes, threads))
@@ -145,7 +145,7 @@ impl Report {
 }
 
 impl Report {
-    /// Percent of the wall time in which a thread that ran alone had no CPU because of other work.
+    /// Returns the percent of the wall time in which a thread that ran alone had no CPU because of other work.
     /// `None` when no setting has one thread.
     pub fn waited_pct(&self) -> Option<f64> {
         let alone = self.overall.iter().filter(|row| row.threads == 1);
@@ -159,7 +159,7 @@ impl Report {
         (wall > 0.0).then(|| (100.0 * (1.0 - cpu / wall)).max(0.0))
     }
 
-    /// Whether that is enough to make processor time more meaningful than wall time.
+    /// Returns whether that is enough to make processor time more meaningful than wall time.
     pub fn is_busy(&self) -> bool {
         self.waited_pct().is_some_and(|waited| waited >= BUSY_PCT)
     }

@@ -54,12 +54,12 @@ fn cells(row: &Row) -> impl Iterator<Item = String> {
     COLUMNS.iter().map(|(_, cell)| cell(row)).chain(speeds)
 }
 
-/// `overall.tsv`: all files together, a line for each codec, length of blocks and number of threads.
+/// Formats `overall.tsv`: all files together, a line for each codec, length of blocks and number of threads.
 pub fn overall(report: &Report) -> String {
     line(names()) + &report.overall.iter().map(|row| line(cells(row))).collect::<String>()
 }
 
-/// `summary.tsv`: a line for each file, codec, length of blocks and number of threads.
+/// Formats `summary.tsv`: a line for each file, codec, length of blocks and number of threads.
 pub fn summary(report: &Report) -> String {
     let head = ["file", "file_bytes"].map(str::to_owned);
     let mut table = line(head.into_iter().chain(names()));
@@ -72,10 +72,10 @@ pub fn summary(report: &Report) -> String {
     table
 }
 
-/// `suite_wide_Nt.tsv`: the table of the thesis' program for one number of threads. A line for each file and length of
-/// blocks with the size that was measured, the blocks, and then by method, memcpy first: compressed sizes, compression
-/// times, decompression times. Sizes are in bytes, times are wall times in microseconds for all blocks of the line,
-/// best pass.
+/// Formats `suite_wide_Nt.tsv`: the table of the thesis' program for one number of threads. A line for each file and
+/// length of blocks with the size that was measured, the blocks, and then by method, memcpy first: compressed sizes,
+/// compression times, decompression times. Sizes are in bytes, times are wall times in microseconds for all blocks of
+/// the line, best pass.
 pub fn wide(report: &Report, threads: usize) -> String {
     let mut methods: Vec<&str> = Vec::new();
     for row in &report.overall {

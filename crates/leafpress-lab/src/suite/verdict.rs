@@ -25,15 +25,16 @@ pub(super) fn verdicts(report: &Report) -> Vec<String> {
     })
 }
 
-/// Whether this is a codec that compresses blocks without a dictionary, as those of a suite are. The others only copy
-/// them: they are the fastest, and say nothing about the data. So does [`MEMCPY`](super::MEMCPY), which is not a codec.
+/// Returns whether this is a codec that compresses blocks without a dictionary, as those of a suite are. The others
+/// only copy them: they are the fastest, and say nothing about the data. So does [`MEMCPY`](super::MEMCPY), which is
+/// not a codec.
 pub fn compresses(codec: &str) -> bool {
     let codec = codec.parse::<Codec>();
     codec.is_ok_and(|codec| !matches!(codec, Codec::None | Codec::OnPair { .. } | Codec::OnPairHuffman))
 }
 
-/// Verdict on codecs with the same blocks, `where_`; the fastest has the lowest `time`, and `speed` formats a codec's
-/// speed.
+/// Formats the verdict on codecs with the same blocks, `where_`; the fastest has the lowest `time`, and `speed` formats
+/// a codec's speed.
 pub fn among<'r>(
     rows: impl Iterator<Item = &'r Row>,
     where_: &str,

@@ -21,7 +21,7 @@ pub enum Plan {
 }
 
 impl BenchArgs {
-    /// The requested runs, validated.
+    /// Returns the requested runs, validated.
     pub fn plan(&self) -> Result<Plan, Failure> {
         self.runs().map_err(|e| bad_input(&self.with_length_hint(e)))
     }
@@ -197,7 +197,7 @@ impl BenchArgs {
         Ok(())
     }
 
-    /// Notes on accepted options that have no effect on these runs.
+    /// Returns notes on accepted options that have no effect on these runs.
     pub fn notes(&self, runs: &[&Options]) -> Vec<String> {
         let any = |check: fn(&Options) -> bool| runs.iter().any(|run| check(run));
         let mut notes = Vec::new();

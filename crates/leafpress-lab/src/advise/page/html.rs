@@ -53,7 +53,7 @@ struct Embedded<'i> {
     hues: Vec<String>,
 }
 
-/// The page.
+/// Renders the page.
 ///
 /// # Errors
 /// [`LabError::Option`] as in [`PageInput::options`]; [`LabError::System`] when the input cannot be written as JSON.

@@ -191,7 +191,7 @@ pub struct VerifyRow {
 }
 
 impl PageInput {
-    /// The model's options in the initial state of the page.
+    /// Returns the model's options in the initial state of the page.
     ///
     /// # Errors
     /// [`LabError::Option`] when a figure is out of the model's bounds, a codec was not measured with blocks of a page,

@@ -84,17 +84,17 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// By how much the measured hit ratio is over the predicted one, in shares of the accesses.
+    /// Returns by how much the measured hit ratio is over the predicted one, in shares of the accesses.
     pub fn hit_off(&self) -> f64 {
         self.hit_ratio - self.predicted.hit_ratio
     }
 
-    /// Relative excess of the measured over the predicted microseconds per page.
+    /// Returns the relative excess of the measured over the predicted microseconds per page.
     pub fn us_off(&self) -> f64 {
         self.us_per_page / self.predicted.us_per_page.max(1e-9) - 1.0
     }
 
-    /// Whether it is further off than 2 points of hit ratio or 15% of the time.
+    /// Returns whether it is further off than 2 points of hit ratio or 15% of the time.
     pub fn is_off(&self) -> bool {
         self.hit_off().abs() > HIT_OFF || self.us_off().abs() > US_OFF
     }

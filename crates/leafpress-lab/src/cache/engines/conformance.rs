@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Engine;
 
-/// Values are returned as last put, short and long, until they are removed.
+/// Checks that values are returned as last put, short and long, until they are removed.
 ///
 /// # Panics
 /// When they do not.
@@ -34,7 +34,7 @@ pub fn values_come_back_as_they_were_put(name: &str, cache: &dyn Engine) {
     assert!(records.is_none_or(|records| records == 4), "{name}: {records:?}");
 }
 
-/// A value whose time is over is not found.
+/// Checks that an expired value is not found.
 ///
 /// # Panics
 /// When it is.
@@ -48,8 +48,8 @@ pub fn a_record_expires(name: &str, cache: &dyn Engine, ttl: Duration) {
     assert!(!cache.get(b"key", &mut value).unwrap(), "{name}");
 }
 
-/// While one thread puts more than the cache holds, and counts up the versions of a key as it goes, no other reads an
-/// older version of that key than one that was there, or another key's value.
+/// Checks that while one thread puts more than the cache holds, and counts up the versions of a key as it goes, no
+/// other reads an older version of that key than one that was there, or another key's value.
 ///
 /// # Panics
 /// When one does.

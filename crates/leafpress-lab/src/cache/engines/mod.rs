@@ -73,7 +73,7 @@ fn known() -> String {
 }
 
 impl EngineSpec {
-    /// The default caches.
+    /// Returns the default caches.
     pub fn default_list() -> Vec<Self> {
         let zstd = Some(Codec::Zstd { level: 3 });
         let mut engines = vec![Self::Leafpress(None, Policy::default())];
@@ -90,17 +90,17 @@ impl EngineSpec {
         engines
     }
 
-    /// Whether it bounds the memory of its process itself.
+    /// Returns whether it bounds the memory of its process itself.
     pub fn bounds_memory(&self) -> bool {
         matches!(self, Self::Leafpress(..))
     }
 
-    /// Whether it can have a tier on a disk here.
+    /// Returns whether it can have a tier on a disk here.
     pub fn has_disk(&self) -> bool {
         matches!(self, Self::Leafpress(..) | Self::Added(_))
     }
 
-    /// Whether it keeps its records in a directory on a disk, and is nothing without one.
+    /// Returns whether it keeps its records in a directory on a disk, and is nothing without one.
     pub fn needs_disk(&self) -> bool {
         matches!(self, Self::Added(_))
     }
@@ -254,7 +254,8 @@ impl Settings {
         (self.capacity_bytes as f64 / self.record_bytes.max(1.0)) as usize + 1
     }
 
-    /// The envelope of values in a cache that does not compress; `expires_records` if the cache expires records itself.
+    /// Creates the envelope of values in a cache that does not compress; `expires_records` if the cache expires records
+    /// itself.
     ///
     /// # Errors
     /// The codec's error, if it does not run here.

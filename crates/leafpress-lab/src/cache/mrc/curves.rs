@@ -21,7 +21,7 @@ impl Curve {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Lru, Self::LruCompressed, Self::S3Fifo, Self::S3FifoCompressed];
 
-    /// Its name in charts.
+    /// Returns its name in charts.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lru => "LRU, uncompressed",
@@ -31,7 +31,7 @@ impl Curve {
         }
     }
 
-    /// Whether records are compressed.
+    /// Returns whether records are compressed.
     pub fn is_compressed(self) -> bool {
         matches!(self, Self::LruCompressed | Self::S3FifoCompressed)
     }
@@ -57,7 +57,7 @@ pub struct HitRatios {
 }
 
 impl HitRatios {
-    /// One of them.
+    /// Returns the hit ratio of a curve.
     pub fn of(&self, curve: Curve) -> f64 {
         match curve {
             Curve::Lru => self.lru,
@@ -99,7 +99,7 @@ pub struct HitCurves {
 }
 
 impl HitCurves {
-    /// The hit ratio of a size, between those of the next ones; 0 without a point.
+    /// Returns the hit ratio of a size, between those of the next ones; 0 without a point.
     pub fn hit_ratio(&self, curve: Curve, memory_bytes: f64) -> f64 {
         let behind = self
             .points
@@ -119,8 +119,8 @@ impl HitCurves {
         }
     }
 
-    /// The least memory that answers such a share of the reads, in bytes, and no less than the smallest size; [`None`]
-    /// where no size does.
+    /// Returns the least memory that answers such a share of the reads, in bytes, and no less than the smallest size;
+    /// [`None`] where no size does.
     pub fn memory_for(&self, curve: Curve, hit_ratio: f64) -> Option<f64> {
         let enough = self.points.iter().position(|point| point.hits.of(curve) >= hit_ratio)?;
         let (high, to) = (

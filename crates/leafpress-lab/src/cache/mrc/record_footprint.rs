@@ -38,12 +38,12 @@ pub struct Held {
 }
 
 impl Held {
-    /// Bytes held for each byte of keys and values.
+    /// Returns the bytes held for each byte of keys and values.
     pub fn per_byte(&self) -> f64 {
         self.bytes_held as f64 / self.user_bytes.max(1) as f64
     }
 
-    /// Bytes held for each record.
+    /// Returns the bytes held for each record.
     pub fn per_record(&self) -> f64 {
         self.bytes_held as f64 / self.records.max(1) as f64
     }

@@ -39,7 +39,7 @@ enum Order {
 }
 
 impl Assignment {
-    /// The rule for `keys` keys and a corpus of `values` values, at least one, of `value_bytes` on average.
+    /// Creates the rule for `keys` keys and a corpus of `values` values, at least one, of `value_bytes` on average.
     pub fn new(values: u64, value_bytes: f64, keys: u64, pairing: Pairing) -> Self {
         let order = match pairing {
             Pairing::InOrder => {
@@ -64,7 +64,7 @@ impl Assignment {
         }
     }
 
-    /// The value that a key holds in a version.
+    /// Returns the value that a key holds in a version.
     ///
     /// Version 0 is loaded. Later versions come from far apart, so that neighbouring keys do not get the same value.
     #[inline]

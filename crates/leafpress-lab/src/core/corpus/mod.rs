@@ -72,7 +72,7 @@ impl Corpus {
         Self::load_until(source, cut, raw, seed, &AtomicBool::new(false))
     }
 
-    /// [`Corpus::load`] that ends when `cancel` is set.
+    /// Loads as [`Corpus::load`] does, and ends when `cancel` is set.
     ///
     /// # Errors
     /// As [`Corpus::load`]; [`LabError::Cancelled`].
@@ -81,7 +81,7 @@ impl Corpus {
         Self::read(source, cut, raw, seed, extent, cancel)
     }
 
-    /// [`Corpus::load`] of at most `most_bytes`, for work that is done on every byte.
+    /// Loads at most `most_bytes` as [`Corpus::load`] does, for work that is done on every byte.
     ///
     /// # Errors
     /// As [`Corpus::load`].
@@ -121,7 +121,7 @@ impl Corpus {
         })
     }
 
-    /// The sampled part of its source, if it was sampled.
+    /// Returns the sampled part of its source, if it was sampled.
     pub fn sampled(&self) -> Option<Sampled> {
         self.sampled
     }
@@ -191,7 +191,7 @@ impl Corpus {
         Self::from_spans(self.bytes, spans)
     }
 
-    /// Number of values, at least 1.
+    /// Returns the number of values, at least 1.
     #[inline]
     pub fn count(&self) -> u64 {
         match &self.cuts {
@@ -200,7 +200,7 @@ impl Corpus {
         }
     }
 
-    /// Value number `index`, which must be below [`Corpus::count`].
+    /// Returns value number `index`, which must be below [`Corpus::count`].
     #[inline]
     pub fn get(&self, index: u64) -> &[u8] {
         &self.bytes[self.span(index as usize)]
@@ -214,7 +214,7 @@ impl Corpus {
         }
     }
 
-    /// Length of the shortest value in bytes.
+    /// Returns the length of the shortest value in bytes.
     pub fn shortest(&self) -> usize {
         match &self.cuts {
             Cuts::Fixed { len, .. } => *len,
@@ -222,7 +222,7 @@ impl Corpus {
         }
     }
 
-    /// Length of the longest value in bytes.
+    /// Returns the length of the longest value in bytes.
     pub fn longest(&self) -> usize {
         match &self.cuts {
             Cuts::Fixed { len, .. } => *len,
@@ -230,7 +230,7 @@ impl Corpus {
         }
     }
 
-    /// Which of the values each of `keys` keys holds.
+    /// Returns which of the values each of `keys` keys holds.
     pub fn assignment(&self, keys: u64, pairing: Pairing) -> Assignment {
         let mean = self.total_bytes() as f64 / self.count() as f64;
         Assignment::new(self.count(), mean, keys, pairing)
@@ -251,7 +251,7 @@ impl Corpus {
         self.is_synthetic
     }
 
-    /// Bytes of all values.
+    /// Returns the bytes of all values.
     pub fn total_bytes(&self) -> u64 {
         match &self.cuts {
             Cuts::Fixed { len, count } => *len as u64 * count,

@@ -26,7 +26,7 @@ pub(crate) enum Sample {
     Bundled(&'static [u8]),
 }
 
-/// Names of the samples, sorted.
+/// Returns the names of the samples, sorted.
 pub fn sample_names() -> Vec<String> {
     let Some(directory) = std::env::var_os(VARIABLE) else {
         return BUNDLED.iter().map(|(name, _)| (*name).to_owned()).collect();

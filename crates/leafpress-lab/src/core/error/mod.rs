@@ -118,7 +118,7 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// The error without the name of the option, for a caller that has another name for it.
+    /// Returns the error without the name of the option, for a caller that has another name for it.
     pub fn reason(self) -> String {
         match self {
             Self::Option { reason, .. } => reason,
@@ -126,7 +126,7 @@ impl LabError {
         }
     }
 
-    /// An error of an option, by its name on the command line.
+    /// Creates an error of an option, by its name on the command line.
     pub fn option(option: &'static str, reason: impl Into<String>) -> Self {
         Self::Option {
             option,

@@ -238,7 +238,7 @@ enum Order {
 }
 
 impl Chooser {
-    /// A chooser over the numbers `0..keys`; `seed` decides which keys are hot.
+    /// Creates a chooser over the numbers `0..keys`; `seed` decides which keys are hot.
     pub fn new(distribution: Distribution, keys: u64, seed: u64) -> Self {
         Self {
             ranks: Ranks::new(distribution, keys),
@@ -264,7 +264,7 @@ impl Chooser {
         }
     }
 
-    /// The key of a read or the start of a scan.
+    /// Chooses the key of a read or the start of a scan.
     #[inline]
     pub fn read(&self, rng: &mut impl Rng) -> u64 {
         let keys = self.ranks.n();
@@ -281,7 +281,7 @@ impl Chooser {
         }
     }
 
-    /// The key of a write.
+    /// Chooses the key of a write.
     #[inline]
     pub fn write(&self, rng: &mut impl Rng) -> u64 {
         match &self.order {

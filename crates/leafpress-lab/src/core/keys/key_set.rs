@@ -13,7 +13,7 @@ pub struct KeySet {
 }
 
 impl KeySet {
-    /// Of keys that come in ascending order, none of them twice.
+    /// Creates a set of keys that come in ascending order, none of them twice.
     pub fn from_ascending<'k>(keys: impl Iterator<Item = &'k [u8]>) -> Self {
         let mut set = Self {
             bytes: Vec::new(),
@@ -40,24 +40,24 @@ impl KeySet {
         self.len().checked_sub(1).map(|last| self.get(last))
     }
 
-    /// Number of keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> u64 {
         self.starts.len() as u64 - 1
     }
 
-    /// Whether it is empty.
+    /// Returns whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Key number `id`, which must be below [`KeySet::len`].
+    /// Returns key number `id`, which must be below [`KeySet::len`].
     #[inline]
     pub fn get(&self, id: u64) -> &[u8] {
         let at = id as usize;
         &self.bytes[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
 
-    /// The number of a key, `None` if it is not in the set. `guess` is tried first.
+    /// Returns the number of a key, `None` if it is not in the set. `guess` is tried first.
     pub fn find(&self, key: &[u8], guess: u64) -> Option<u64> {
         if guess < self.len() && self.get(guess) == key {
             return Some(guess);
@@ -74,22 +74,22 @@ impl KeySet {
         None
     }
 
-    /// Length of the shortest key in bytes; 0 without a key.
+    /// Returns the length of the shortest key in bytes; 0 without a key.
     pub fn shortest(&self) -> usize {
         self.shortest
     }
 
-    /// Length of the longest key in bytes; 0 without a key.
+    /// Returns the length of the longest key in bytes; 0 without a key.
     pub fn longest(&self) -> usize {
         self.longest
     }
 
-    /// Bytes of all keys.
+    /// Returns the bytes of all keys.
     pub fn total_bytes(&self) -> u64 {
         self.bytes.len() as u64
     }
 
-    /// The keys with the numbers of `ids`, ascending.
+    /// Returns the keys with the numbers of `ids`, ascending.
     #[must_use]
     pub fn only(&self, ids: impl Iterator<Item = u64>) -> Self {
         Self::from_ascending(ids.map(|id| self.get(id)))

@@ -50,7 +50,7 @@ pub struct KeyBytes {
 }
 
 impl KeyBytes {
-    /// A buffer for keys of `len` bytes, at least [`MIN_KEY_BYTES`], which hold every number below
+    /// Creates a buffer for keys of `len` bytes, at least [`MIN_KEY_BYTES`], which hold every number below
     /// [`MAX_KEYS`].
     pub fn new(len: usize) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl KeyBytes {
         }
     }
 
-    /// Keys that lie ready; their numbers are their places.
+    /// Creates a buffer for keys that lie ready; their numbers are their places.
     pub fn of(keys: Arc<KeySet>) -> Self {
         Self {
             bytes: Vec::new(),
@@ -67,7 +67,7 @@ impl KeyBytes {
         }
     }
 
-    /// The key of number `id`.
+    /// Encodes the key of number `id`.
     #[inline]
     pub fn encode(&mut self, id: u64) -> &[u8] {
         if let Some(keys) = &self.ready {
@@ -85,7 +85,8 @@ impl KeyBytes {
         self.ready.as_ref().map(|keys| keys.get(id))
     }
 
-    /// The number of a key of this run, `None` for bytes that are not one of its keys. `guess` is the likely number.
+    /// Decodes the number of a key of this run, `None` for bytes that are not one of its keys. `guess` is the likely
+    /// number.
     pub fn decode(&self, key: &[u8], guess: u64) -> Option<u64> {
         if let Some(keys) = &self.ready {
             return keys.find(key, guess);

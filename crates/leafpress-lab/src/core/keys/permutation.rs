@@ -12,7 +12,7 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// A permutation of `0..n`, drawn by `seed`; n is 1 to 2^62.
+    /// Creates a permutation of `0..n`, drawn by `seed`; n is 1 to 2^62.
     pub fn new(n: u64, seed: u64) -> Self {
         let n = n.clamp(1, 1 << 62);
         let a = n.isqrt().max(1);
@@ -27,7 +27,7 @@ impl Permutation {
         self.n
     }
 
-    /// Where `index`, which must be below n, goes.
+    /// Returns the position of `index`, which must be below n.
     #[inline]
     pub fn apply(&self, index: u64) -> u64 {
         let mut x = index;

@@ -31,12 +31,12 @@ impl KeyShape {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Dense, Self::Scattered, Self::Text, Self::Uuid, Self::Path];
 
-    /// Whether keys have the length `key_bytes`; the others have their own lengths.
+    /// Returns whether keys have the length `key_bytes`; the others have their own lengths.
     pub fn has_key_bytes(self) -> bool {
         matches!(self, Self::Dense | Self::Scattered)
     }
 
-    /// Length of the longest key in bytes; `key_bytes` is the length of keys that have no other.
+    /// Returns the length of the longest key in bytes; `key_bytes` is the length of keys that have no other.
     pub fn longest(self, key_bytes: usize) -> usize {
         match self {
             Self::Dense | Self::Scattered => key_bytes,
@@ -46,12 +46,12 @@ impl KeyShape {
         }
     }
 
-    /// Length of every key in bytes, if they have one.
+    /// Returns the length of every key in bytes, if they have one.
     pub fn fixed(self, key_bytes: usize) -> Option<usize> {
         (!matches!(self, Self::Text | Self::Path)).then(|| self.longest(key_bytes))
     }
 
-    /// Whether ascending numbers have ascending keys.
+    /// Returns whether ascending numbers have ascending keys.
     pub fn keeps_order(self) -> bool {
         self == Self::Dense
     }
@@ -83,7 +83,7 @@ impl KeyShape {
         }
     }
 
-    /// The keys of the numbers `0..count`, sorted.
+    /// Builds the keys of the numbers `0..count`, sorted.
     pub fn keys(self, count: u64, seed: u64, key_bytes: usize) -> KeySet {
         let (mut bytes, mut key) = (Vec::new(), Vec::new());
         let mut found: Vec<(u64, std::ops::Range<usize>)> = Vec::with_capacity(count as usize);

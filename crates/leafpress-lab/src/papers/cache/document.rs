@@ -24,7 +24,7 @@ const NOTES: [&str; 3] = [
     "Every hit was compared with the expected value. A star marks the best of its scenario.",
 ];
 
-/// The report. Its tables are those of a comparison, with the scenario of each line.
+/// Builds the report. Its tables are those of a comparison, with the scenario of each line.
 pub fn document(figure: &FigureOutcome) -> Document<'_> {
     let number = figure.options.figure.number();
     let mut document = Document::new(format!("Figure {number} of the ZipCache paper, on this machine"));

@@ -14,7 +14,7 @@ const WRITTEN_SECONDS: f64 = 15.0;
 const AUTO_LEVEL: i32 = 3;
 
 impl FigureOptions {
-    /// The scenarios, scaled.
+    /// Returns the scenarios, scaled.
     pub fn scenarios(&self) -> Vec<Scenario> {
         let plans = self.figure.plans().into_iter();
         plans.map(|plan| Scenario::new(plan, self)).collect()

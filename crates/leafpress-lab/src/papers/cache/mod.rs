@@ -97,7 +97,7 @@ pub struct FigureOptions {
 }
 
 impl FigureOptions {
-    /// A figure in 64 MiB, or in a quarter of that where it has many scenarios: minutes.
+    /// Creates a figure in 64 MiB, or in a quarter of that where it has many scenarios: minutes.
     pub fn new(figure: Figure) -> Self {
         Self {
             figure,
@@ -113,7 +113,7 @@ impl FigureOptions {
         }
     }
 
-    /// The caches that are run.
+    /// Returns the caches that are run.
     pub fn engines(&self) -> Vec<EngineSpec> {
         self.engines.clone().unwrap_or_else(|| self.figure.engines())
     }

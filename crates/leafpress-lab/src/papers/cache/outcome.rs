@@ -30,12 +30,12 @@ pub struct FigureOutcome {
 }
 
 impl FigureOutcome {
-    /// Caches that have finished, in all scenarios together.
+    /// Returns the number of caches that have finished, in all scenarios together.
     pub fn runs(&self) -> usize {
         self.scenarios.iter().map(|one| one.outcome.lines.len()).sum()
     }
 
-    /// Problems to report before the figures: failures, wrong bytes, a cancellation.
+    /// Returns problems to report before the figures: failures, wrong bytes, a cancellation.
     pub fn troubles(&self) -> Vec<String> {
         let of = |one: &ScenarioOutcome| {
             let name = one.name.clone();

@@ -22,7 +22,7 @@ pub fn run_figure(
     run_figure_with(&Launcher::current_exe()?, options, logs, cancel, steps)
 }
 
-/// [`run_figure`] with processes of the caller's own.
+/// Runs as [`run_figure`] does, with processes of the caller's own.
 ///
 /// # Errors
 /// As [`run_figure`].

@@ -82,13 +82,13 @@ pub struct Reproduction {
 }
 
 impl Reproduction {
-    /// Figures with this verdict.
+    /// Returns the number of figures with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.figures.iter().filter(|figure| figure.verdict == verdict).count()
     }
 }
 
-/// Works all published figures out again.
+/// Computes all published figures again.
 ///
 /// # Errors
 /// [`LabError::Option`] never in practice: the thesis's inputs are within all bounds.

@@ -30,7 +30,8 @@ const NOTES: [&str; 7] = [
     "Passes of all settings are interleaved; <b>median</b> is the median pass, the other times are those of the fastest.",
 ];
 
-/// The report. Its table is `records.tsv`, a line for each codec, place and number of threads and one for the limit.
+/// Builds the report. Its table is `records.tsv`, a line for each codec, place and number of threads and one for the
+/// limit.
 pub fn document(report: &Report) -> Document<'_> {
     let mut document = Document::new("Leafpress compression suite: records");
     document.verdicts = verdicts(report);

@@ -41,7 +41,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// All records of `path`, by every codec, in three passes, on one thread.
+    /// Creates the defaults: all records of `path`, by every codec, in three passes, on one thread.
     pub fn new(path: PathBuf, records: RecordFormat) -> Self {
         Self {
             path,

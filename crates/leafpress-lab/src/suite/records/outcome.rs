@@ -104,7 +104,7 @@ impl Row {
         }
     }
 
-    /// The codec, and whether it has a dictionary.
+    /// Returns the codec, and whether it has a dictionary.
     pub fn name(&self) -> String {
         match self.dictionary_bytes {
             0 => self.codec.clone(),
@@ -164,7 +164,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The rows of a number of threads, and of each whether no other has as high a ratio at as short a read.
+    /// Returns the rows of a number of threads, and of each whether no other has as high a ratio at as short a read.
     pub fn of_threads(&self, threads: usize) -> Vec<(&Row, bool)> {
         let rows: Vec<&Row> = self.rows.iter().filter(|row| row.threads == threads).collect();
         let codecs: Vec<usize> = (0..rows.len()).filter(|at| rows[*at].codec != MEMCPY).collect();

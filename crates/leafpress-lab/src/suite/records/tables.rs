@@ -22,8 +22,9 @@ const COLUMNS: [Column; 9] = [
     ("read_us", |r| number(r.read_us)),
 ];
 
-/// `records.tsv`: a line for each codec, with a dictionary and without, each place and number of threads; the last is
-/// the limit, `all` records in one piece. Times are microseconds per record, `read_us` those to decode one frame.
+/// Formats `records.tsv`: a line for each codec, with a dictionary and without, each place and number of threads; the
+/// last is the limit, `all` records in one piece. Times are microseconds per record, `read_us` those to decode one
+/// frame.
 pub fn table(report: &Report) -> String {
     let dump = || {
         [

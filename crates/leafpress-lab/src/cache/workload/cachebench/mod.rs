@@ -34,7 +34,7 @@ const LONE_DIGITS: usize = 20;
 /// Keys sampled for mean lengths.
 const LOOKED_AT: u64 = 1 << 18;
 
-/// The file's settings of the run.
+/// Returns the file's settings of the run.
 ///
 /// # Errors
 /// [`LabError::Data`] with the file and the field at fault; [`LabError::Option`] of `scale`.

@@ -55,7 +55,7 @@ pub struct Census {
 }
 
 impl Census {
-    /// The skipped records, in words; `None` when there are none.
+    /// Returns the skipped records, in words; `None` when there are none.
     pub fn left_out(&self) -> Option<String> {
         let parts = [
             (self.duplicates, "with a duplicate key (the last one counts)".to_owned()),
@@ -132,7 +132,7 @@ impl Records {
         Self::load_until(source, format, &AtomicBool::new(false))
     }
 
-    /// [`Records::load`] that ends when `cancel` is set.
+    /// Loads as [`Records::load`] does, and ends when `cancel` is set.
     ///
     /// # Errors
     /// As [`Records::load`]; [`LabError::Cancelled`].
@@ -208,7 +208,7 @@ impl Records {
         })
     }
 
-    /// `count` of the records, evenly spread over their keys; all of them if there are fewer.
+    /// Takes `count` of the records, evenly spread over their keys; all of them if there are fewer.
     #[must_use]
     pub fn take(self, count: u64) -> Self {
         let all = self.keys.len();
@@ -218,7 +218,7 @@ impl Records {
         self.only(|| (0..count).map(move |place| (u128::from(place) * u128::from(all) / u128::from(count)) as u64))
     }
 
-    /// At most `count` of the records, in runs of neighbours that are evenly spread over the keys, so that what a
+    /// Takes at most `count` of the records, in runs of neighbours that are evenly spread over the keys, so that what a
     /// record has in common with its neighbours stays; all of them if there are fewer.
     #[must_use]
     pub fn take_runs(self, count: u64) -> Self {
