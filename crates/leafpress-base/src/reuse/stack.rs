@@ -54,14 +54,14 @@ struct Requested<const N: usize> {
     weights: [u64; N],
 }
 
-/// Times there are room for at first.
-const FIRST_TIMES: usize = 1 << 12;
+/// Initial capacity, in times.
+const FIRST_CAPACITY: usize = 1 << 12;
 
 impl<const N: usize> Default for Stack<N> {
     fn default() -> Self {
         Self {
             keys: NumberMap::default(),
-            marks: Fenwick::new(FIRST_TIMES),
+            marks: Fenwick::new(FIRST_CAPACITY),
             total: [0; N],
             now: 0,
             moved: Vec::new(),

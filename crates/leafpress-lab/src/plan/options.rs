@@ -18,9 +18,9 @@ const SAMPLE_BYTES: u64 = 64 << 20;
 /// Fewest and most bytes of a sample.
 const SAMPLE_BOUNDS: (u64, u64) = (1 << 20, 1 << 30);
 /// Least memory and SSD of a plan, and least of all records: those of a cache.
-const LEAST_BYTES: u64 = MIN_MEMORY_BYTES;
+const MIN_BYTES: u64 = MIN_MEMORY_BYTES;
 /// Most bytes of all records, of memory and of SSD.
-const MOST_BYTES: u64 = 1 << 50;
+const MAX_BYTES: u64 = 1 << 50;
 /// Most requests per second.
 const MAX_OPS: f64 = 1e9;
 
@@ -161,10 +161,10 @@ impl Options {
     pub fn validate(&self) -> Result<(), LabError> {
         let bytes =
             |option, bytes: u64, (least, most): (u64, u64)| between(option, Bytes(bytes), Bytes(least), Bytes(most));
-        bytes("total", self.total_bytes, (LEAST_BYTES, MOST_BYTES))?;
-        bytes("memory", self.memory_bytes, (LEAST_BYTES, MOST_BYTES))?;
+        bytes("total", self.total_bytes, (MIN_BYTES, MAX_BYTES))?;
+        bytes("memory", self.memory_bytes, (MIN_BYTES, MAX_BYTES))?;
         if let Some(ssd) = self.ssd_bytes {
-            bytes("ssd", ssd, (LEAST_BYTES, MOST_BYTES))?;
+            bytes("ssd", ssd, (MIN_BYTES, MAX_BYTES))?;
         }
         bytes("sample-bytes", self.sample_bytes, SAMPLE_BOUNDS)?;
         between("ops", self.ops, 1.0, MAX_OPS)?;

@@ -14,7 +14,7 @@ const DICTIONARIES_ONE_IN: usize = 16;
 const BUFFERS_ONE_IN: usize = 128;
 const MAX_BUFFER_BYTES: usize = 32 << 20;
 /// Maximum memory of a dictionary with its tables, as a multiple of its length.
-const TABLES_TIMES: usize = 16;
+const TABLES_FACTOR: usize = 16;
 
 impl VictimInner {
     pub(super) fn budget(&self) -> usize {
@@ -82,7 +82,7 @@ impl VictimInner {
             deflated_bytes,
         } = *self.limits.wanted.lock();
         let bytes = budget_bytes.saturating_sub(deflated_bytes);
-        let most = self.dictionaries.dictionary_bytes * TABLES_TIMES;
+        let most = self.dictionaries.dictionary_bytes * TABLES_FACTOR;
         let for_dictionaries = most.min(bytes / DICTIONARIES_ONE_IN);
         self.dictionaries.limit(for_dictionaries);
         if self.dictionaries.held_bytes() > for_dictionaries {

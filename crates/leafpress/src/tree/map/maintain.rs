@@ -1,6 +1,6 @@
 //! Statistics of a tree, and upkeep on request.
 
-use crate::tree::upkeep::defragment::Sweep;
+use crate::tree::upkeep::defragment::PassKind;
 use crate::tree::upkeep::temperature::Temperatures;
 use crate::tree::{Tree, TreeError, TreeStats};
 use leafpress_codec::Dictionary;
@@ -121,7 +121,7 @@ impl Tree {
     /// compacted.
     pub fn compact(&self) -> Result<(), TreeError> {
         self.core.train_dictionary()?;
-        self.core.sweep(Sweep::Landed)
+        self.core.sweep(PassKind::Landed)
     }
 
     /// Brings the tree into the state that it would reach some time after the last write: completes due background work
@@ -153,7 +153,7 @@ impl Tree {
     /// [`TreeError::OutOfMemory`]; leaves moved so far stay moved.
     #[cfg(any(shuttle, miri))]
     pub fn defragment(&self) -> Result<(), TreeError> {
-        self.core.sweep(Sweep::Defragment)
+        self.core.sweep(PassKind::Defragment)
     }
 
     /// Checks every structural invariant. No other thread may write meanwhile.

@@ -17,9 +17,9 @@ use crate::tree::write::{Cut, Locked, WritePath};
 use leafpress_base::mem::node::Kind;
 use leafpress_base::reclaim::node_heap::{NodeHeap, OwnPart, PartName};
 
-/// Which leaves a pass compacts; the others are only moved.
+/// The kind of a pass: which leaves it compacts; the others are only moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sweep {
+pub(crate) enum PassKind {
     /// Those with a landing buffer or an older dictionary.
     Landed,
     /// Those with an older dictionary.
@@ -37,7 +37,7 @@ const BOUNDED_STRIDE: (u64, u64) = (128, 512 << 10);
 
 /// A pass and its progress.
 pub(crate) struct Pass {
-    sweep: Sweep,
+    kind: PassKind,
     part: PartName,
     /// Whether interpolation indexes are rebuilt after each shard, since they were allocated among the nodes.
     renews: bool,
@@ -81,9 +81,9 @@ pub(crate) enum Step {
 
 impl TreeInner {
     /// Takes each leaf's lock in turn, and compacts or moves the leaf. Returns the first error of a failed compaction.
-    pub(crate) fn sweep(&self, sweep: Sweep) -> Result<(), TreeError> {
+    pub(crate) fn sweep(&self, kind: PassKind) -> Result<(), TreeError> {
         let _sweeping = self.background.sweeping.lock();
-        let mut pass = Pass::begin(self, sweep, true);
+        let mut pass = Pass::begin(self, kind, true);
         let part = pass.part.enter();
         loop {
             match pass.step(self, &part)? {
@@ -97,7 +97,7 @@ impl TreeInner {
 
 impl Pass {
     /// Creates a pass. One that is run in one go rebuilds the interpolation indexes itself.
-    pub(crate) fn begin(core: &TreeInner, sweep: Sweep, is_of_one_go: bool) -> Self {
+    pub(crate) fn begin(core: &TreeInner, kind: PassKind, is_of_one_go: bool) -> Self {
         let part = core.memory.defragmentation_part();
         let held = core.memory.held();
         // Only a cache's records have marks.
@@ -106,11 +106,11 @@ impl Pass {
         if renews {
             core.background.interpolation_renewed();
         }
-        if matches!(sweep, Sweep::Landed | Sweep::Anew) {
+        if matches!(kind, PassKind::Landed | PassKind::Anew) {
             core.background.short_frames.store(0, Ordering::Relaxed);
         }
         Self {
-            sweep,
+            kind,
             part,
             renews,
             shard: 0,
@@ -141,7 +141,7 @@ impl Pass {
         };
         match std::mem::replace(&mut self.at, At::Interpolation) {
             At::Leaf(key) => {
-                if !matches!(self.sweep, Sweep::Dictionary | Sweep::Anew)
+                if !matches!(self.kind, PassKind::Dictionary | PassKind::Anew)
                     && core.background.stopped.load(Ordering::Relaxed)
                 {
                     return Ok(Step::Stopped);
@@ -193,13 +193,13 @@ impl Pass {
         if leaf.header().obsolete.load(Ordering::Relaxed) {
             return Ok(Swept::Gone);
         }
-        let compacts = work.compacts(leaf, self.sweep);
+        let compacts = work.compacts(leaf, self.kind);
         let larges = if compacts {
             0
         } else {
             let most = self.stride.saturating_sub(self.moved).min(self.larges);
             match work.move_larges(&locked, part, most) {
-                Err(error) if self.sweep == Sweep::Defragment => return Err(error),
+                Err(error) if self.kind == PassKind::Defragment => return Err(error),
                 // The leaf may still be moved.
                 moved => moved.unwrap_or_default(),
             }
@@ -209,11 +209,11 @@ impl Pass {
         let swept = if larges > 0 {
             Swept::InPart
         } else {
-            match work.sweep_locked(&locked, key, self.sweep, compacts) {
+            match work.sweep_locked(&locked, key, self.kind, compacts) {
                 Ok(Some(bytes)) => self.moved += bytes,
                 Ok(None) => return Ok(Swept::Gone),
                 // If there is no memory for the next leaf's copy, continuing gains nothing.
-                Err(error) if self.sweep == Sweep::Defragment => return Err(error),
+                Err(error) if self.kind == PassKind::Defragment => return Err(error),
                 // This leaf stays unchanged; others may be compacted.
                 Err(error) => _ = self.first_error.get_or_insert(error),
             }
@@ -235,28 +235,28 @@ impl Pass {
             hot.relocate(&core.memory, &core.memory.enter()?);
         }
         core.flush_retired();
-        core.memory.return_free(part, self.sweep == Sweep::Defragment);
+        core.memory.return_free(part, self.kind == PassKind::Defragment);
         core.memory.make_huge_pages();
         self.first_error.map_or(Ok(()), Err)
     }
 }
 
 impl<'w> WritePath<'w> {
-    /// Returns whether a sweep compacts the leaf; other leaves are moved.
-    fn compacts(&self, leaf: Leaf<'_>, sweep: Sweep) -> bool {
+    /// Returns whether a pass of this kind compacts the leaf; other leaves are moved.
+    fn compacts(&self, leaf: Leaf<'_>, kind: PassKind) -> bool {
         let current = self
             .core
             .dictionary_for(leaf.temperature())
             .map_or(std::ptr::null(), std::ptr::from_ref);
-        match sweep {
-            Sweep::Landed => {
+        match kind {
+            PassKind::Landed => {
                 leaf.landing_locked().is_some()
                     || !std::ptr::eq(current, leaf.header().dictionary)
                     || has_short_frames(leaf, &self.core.settings)
             }
-            Sweep::Dictionary => !std::ptr::eq(current, leaf.header().dictionary),
-            Sweep::Anew => true,
-            Sweep::Defragment => false,
+            PassKind::Dictionary => !std::ptr::eq(current, leaf.header().dictionary),
+            PassKind::Anew => true,
+            PassKind::Defragment => false,
         }
     }
 
@@ -266,7 +266,7 @@ impl<'w> WritePath<'w> {
         &self,
         locked: &Locked<'w>,
         key: &[u8],
-        sweep: Sweep,
+        kind: PassKind,
         compacts: bool,
     ) -> Result<Option<u64>, TreeError> {
         let leaf = locked.leaf;
@@ -274,13 +274,13 @@ impl<'w> WritePath<'w> {
         if !compacts {
             return match self.move_locked(locked, key) {
                 // A leaf that cannot be moved stays where it is; those to be compacted may still be.
-                Err(TreeError::OutOfMemory { .. }) if sweep != Sweep::Defragment => Ok(Some(0)),
+                Err(TreeError::OutOfMemory { .. }) if kind != PassKind::Defragment => Ok(Some(0)),
                 moved => moved,
             };
         }
         let bytes = leaf.header().node.requested_bytes() as u64;
         let mut tools = self.core.take_tools(self.context, self.guard)?;
-        let cut = if sweep == Sweep::Anew || has_short_frames(leaf, &self.core.settings) {
+        let cut = if kind == PassKind::Anew || has_short_frames(leaf, &self.core.settings) {
             Cut::Anew
         } else {
             Cut::Changed(self.core.settings.now())

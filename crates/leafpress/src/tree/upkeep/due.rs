@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::tree::inner::TreeInner;
-use crate::tree::upkeep::defragment::Sweep;
+use crate::tree::upkeep::defragment::PassKind;
 use crate::tree::upkeep::idle::{IdleCheck, IdleDetector};
 use crate::tree::upkeep::scheduler::UpkeepState;
 
@@ -26,7 +26,7 @@ pub(super) enum Due {
     Interpolation,
     Temperatures,
     /// A pass over all leaves.
-    Pass(Sweep),
+    Pass(PassKind),
     Scratchpads,
 }
 
@@ -73,7 +73,7 @@ impl Rests {
         }
         if take(&mut state.compaction_due) {
             core.background.set_compacting(true);
-            return NextWork::Due(Self::begin_pass(state, Sweep::Landed));
+            return NextWork::Due(Self::begin_pass(state, PassKind::Landed));
         }
         let is_any_due =
             state.renewal_due || state.defragmentation_due || state.idle_check_due || state.scratchpads_due;
@@ -91,7 +91,7 @@ impl Rests {
         let may_pass = settles || self.rest_until.is_none_or(|until| until <= now);
         if state.defragmentation_due && may_pass {
             if settles || !core.memory.is_rewritten() {
-                return NextWork::Due(Self::begin_pass(state, Sweep::Defragment));
+                return NextWork::Due(Self::begin_pass(state, PassKind::Defragment));
             }
             // A pass would take a core from the writers, which would undo it during the rest period. It is postponed
             // until they write less: it stays due, and the next check is when the pass after this one would have been.
@@ -103,7 +103,7 @@ impl Rests {
             match self.idle.look(core) {
                 IdleCheck::Writers => {}
                 IdleCheck::Few => state.idle_check_due = false,
-                IdleCheck::Left => return NextWork::Due(Self::begin_pass(state, Sweep::Landed)),
+                IdleCheck::Left => return NextWork::Due(Self::begin_pass(state, PassKind::Landed)),
             }
         }
         let scratchpad_check_at = *self
@@ -125,11 +125,11 @@ impl Rests {
         NextWork::Idle(next.map(|next| next.saturating_duration_since(now)))
     }
 
-    fn begin_pass(state: &mut UpkeepState, sweep: Sweep) -> Due {
+    fn begin_pass(state: &mut UpkeepState, kind: PassKind) -> Due {
         // Every pass moves all leaves.
         state.defragmentation_due = false;
-        state.idle_check_due &= sweep != Sweep::Landed;
-        Due::Pass(sweep)
+        state.idle_check_due &= kind != PassKind::Landed;
+        Due::Pass(kind)
     }
 
     /// Records the end of a pass that took this time: a rest period begins.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::tree::inner::TreeInner;
 use crate::tree::thread_state::Count;
-use crate::tree::upkeep::defragment::Sweep;
+use crate::tree::upkeep::defragment::PassKind;
 use leafpress_base::mem::node::Kind;
 
 /// Interval of the checks.
@@ -91,7 +91,7 @@ impl TreeInner {
         // Waits for a running pass, which may do it.
         drop(self.background.sweeping.lock());
         if self.landings_worth_a_pass() > 0 {
-            let _ = self.sweep(Sweep::Landed);
+            let _ = self.sweep(PassKind::Landed);
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
 use crate::tree::options::Upkeep;
-use crate::tree::upkeep::defragment::{Pass, Step, Sweep};
+use crate::tree::upkeep::defragment::{Pass, PassKind, Step};
 use crate::tree::upkeep::due::{Due, NextWork, Rests};
 use crate::tree::upkeep::steps_of_training::{Collecting, Running};
 
@@ -98,12 +98,12 @@ impl Steps {
                     .map_or(Duration::ZERO, |since| since.elapsed()),
             );
             let found = training.found(core)?;
-            let sweep = {
+            let kind = {
                 let _training = core.dictionaries.training.lock();
                 core.put_in_force(found)?
             };
-            if let Some(sweep) = sweep {
-                self.pass(core, sweep, core.dictionaries.current_serial());
+            if let Some(kind) = kind {
+                self.pass(core, kind, core.dictionaries.current_serial());
             }
             return Ok(true);
         }
@@ -121,7 +121,7 @@ impl Steps {
             }
             // Not scheduled here: only `settle` checks the leaves' temperatures.
             Due::Temperatures => {}
-            Due::Pass(sweep) => self.pass(core, sweep, None),
+            Due::Pass(kind) => self.pass(core, kind, None),
             Due::Scratchpads => self.rests.free_scratchpads(core),
         }
         Ok(true)
@@ -148,9 +148,9 @@ impl Steps {
         }
     }
 
-    fn pass(&mut self, core: &TreeInner, sweep: Sweep, dictionary: Option<u64>) {
+    fn pass(&mut self, core: &TreeInner, kind: PassKind, dictionary: Option<u64>) {
         self.job = Some(Job::Passing(Box::new(Passing {
-            pass: Pass::begin(core, sweep, false),
+            pass: Pass::begin(core, kind, false),
             dictionary,
             took: Duration::ZERO,
         })));

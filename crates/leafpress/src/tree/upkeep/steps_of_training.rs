@@ -12,7 +12,7 @@ use crate::tree::inner::TreeInner;
 use crate::tree::node::decoder::Engines;
 use crate::tree::thread_state::Count;
 use crate::tree::upkeep::choice::{Choosing, Improvement, Known};
-use crate::tree::upkeep::defragment::Sweep;
+use crate::tree::upkeep::defragment::PassKind;
 use crate::tree::upkeep::samples::{Sampler, raw_bytes_of};
 use crate::tree::upkeep::sizing::{CopiedRuns, Rule};
 use crate::tree::upkeep::trainer::Standing;
@@ -268,7 +268,7 @@ impl TreeInner {
     ///
     /// # Errors
     /// [`TreeError::OutOfMemory`]; nothing has changed then, except possibly the lengths.
-    pub(super) fn put_in_force(&self, found: Option<Improvement>) -> Result<Option<Sweep>, TreeError> {
+    pub(super) fn put_in_force(&self, found: Option<Improvement>) -> Result<Option<PassKind>, TreeError> {
         let Some(Improvement {
             trained,
             lengths,
@@ -277,23 +277,23 @@ impl TreeInner {
         else {
             return Ok(None);
         };
-        let mut sweep = None;
+        let mut kind = None;
         if let Some(trained) = trained {
             // Lengths are chosen for a dictionary.
             if self.dictionaries.current_serial() != before {
                 return Ok(None);
             }
             self.dictionaries.install(self.dictionaries.offered(trained))?;
-            sweep = Some(Sweep::Dictionary);
+            kind = Some(PassKind::Dictionary);
         }
         if let Some((lengths, outcome)) = lengths {
             self.sizing.note(outcome);
             if let Some(lengths) = lengths {
                 self.settings.set(&lengths);
-                sweep = Some(Sweep::Anew);
+                kind = Some(PassKind::Anew);
             }
         }
-        Ok(sweep)
+        Ok(kind)
     }
 
     /// Retires all dictionaries but this one, which a pass without an error has given to all leaves, if it is still the

@@ -295,8 +295,8 @@ impl TreeInner {
         })?;
         let before = self.dictionaries.current_serial();
         // With a new dictionary every leaf is recompressed, and then has frames of the new length too.
-        if let Some(sweep) = self.put_in_force(found)? {
-            self.sweep(sweep)?;
+        if let Some(kind) = self.put_in_force(found)? {
+            self.sweep(kind)?;
         }
         let is_trained = self.dictionaries.current_serial() != before;
         if is_trained {
@@ -376,8 +376,8 @@ impl TreeInner {
             found
         })?;
         let before = self.dictionaries.current_serial();
-        if let Some(sweep) = self.put_in_force(Some(found))? {
-            self.sweep(sweep)?;
+        if let Some(kind) = self.put_in_force(Some(found))? {
+            self.sweep(kind)?;
         }
         if self.dictionaries.current_serial() != before {
             self.dictionaries.retire_older(&self.memory);

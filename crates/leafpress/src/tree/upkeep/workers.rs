@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::tree::inner::TreeInner;
 use crate::tree::thread_state::Count;
-use crate::tree::upkeep::defragment::Sweep;
+use crate::tree::upkeep::defragment::PassKind;
 use crate::tree::upkeep::due::{Due, NextWork, Rests};
 use crate::tree::upkeep::scheduler::SetWhenDropped;
 use crate::tree::upkeep::temperature::CompactionTime;
@@ -82,7 +82,7 @@ impl Task for UpkeepTask {
             Due::Interpolation => core.renew_interpolation(),
             // On an error leaves stay unchanged.
             Due::Temperatures => rests.tempered(core.temper(CompactionTime::Limited).unwrap_or_default()),
-            Due::Pass(sweep) => pass(core, rests, sweep),
+            Due::Pass(kind) => pass(core, rests, kind),
             Due::Scratchpads => rests.free_scratchpads(core),
         });
         Next::Again
@@ -113,7 +113,7 @@ impl UpkeepTask {
 }
 
 /// Runs a pass over all leaves, followed by a rest period. Leaves that cannot be moved or compacted stay unchanged.
-fn pass(core: &TreeInner, rests: &mut Rests, sweep: Sweep) {
+fn pass(core: &TreeInner, rests: &mut Rests, kind: PassKind) {
     // Waiting for another pass does not count as work for the rest period.
     drop(core.background.sweeping.lock());
     let start = Instant::now();
@@ -121,6 +121,6 @@ fn pass(core: &TreeInner, rests: &mut Rests, sweep: Sweep) {
         flag: &core.background.may_request_defragment,
         to: true,
     };
-    let _ = core.sweep(sweep);
+    let _ = core.sweep(kind);
     rests.passed(start.elapsed());
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::{ConfiguredLengths, MemoryWorth, Prices, Sizing, Tried};
 use crate::tree::compact::settings::Settings;
-use crate::tree::upkeep::defragment::Sweep;
+use crate::tree::upkeep::defragment::PassKind;
 use crate::tree::{DictionaryChoice, TreeBuilder};
 use crate::{Codec, Tree};
 
@@ -22,7 +22,7 @@ enum Op {
     Remove(u16),
     RemoveRun(u16, u8),
     Lengths(usize, usize),
-    Sweep(Sweep),
+    Sweep(PassKind),
     Train,
 }
 
@@ -34,8 +34,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         4 => (0u16..400).prop_map(Op::Remove),
         2 => (0u16..400, 1u8..80).prop_map(|(n, count)| Op::RemoveRun(n, count)),
         4 => (0usize..6, 0usize..3).prop_map(|(frame, leaf)| Op::Lengths(frame, leaf)),
-        1 => Just(Op::Sweep(Sweep::Anew)),
-        1 => Just(Op::Sweep(Sweep::Landed)),
+        1 => Just(Op::Sweep(PassKind::Anew)),
+        1 => Just(Op::Sweep(PassKind::Landed)),
         1 => Just(Op::Train),
     ];
     vec(op, 1..60)
@@ -109,7 +109,7 @@ proptest! {
                     prop_assert_eq!(tree.remove(&key(text, n)).unwrap(), map.remove(&key(text, n)).is_some());
                 },
                 Op::Lengths(frame, leaf) => set_lengths(&tree, frame, leaf),
-                Op::Sweep(sweep) => tree.core.sweep(sweep).unwrap(),
+                Op::Sweep(kind) => tree.core.sweep(kind).unwrap(),
                 Op::Train => drop(tree.core.train_dictionary().unwrap()),
             }
             if checks {
@@ -133,7 +133,7 @@ fn values_compressed_in_landing_buffers_survive_longer_frames() {
             set_lengths(&tree, if n % 2 == 0 { 0 } else { 4 }, 2);
             tree.insert(&key(text, n), &value(n, 701 + n)).unwrap();
         }
-        tree.core.sweep(Sweep::Anew).unwrap();
+        tree.core.sweep(PassKind::Anew).unwrap();
         check_all(&tree, &(0..60).map(|n| (key(text, n), value(n, 701 + n))).collect());
         let stats = tree.stats();
         assert!(stats.frames < stats.records / 2, "frames of several records: {stats:?}");
@@ -172,7 +172,7 @@ fn lengths_change_while_threads_write_and_read() {
         });
         for turn in 0.. {
             set_lengths(&tree, turn % 6, turn % 3);
-            tree.core.sweep(Sweep::Anew).unwrap();
+            tree.core.sweep(PassKind::Anew).unwrap();
             if writers.iter().all(|writer| writer.is_finished()) {
                 break;
             }

@@ -12,7 +12,7 @@ use crate::tree::error::TreeError;
 use crate::tree::inner::TreeInner;
 use crate::tree::node::decoder::Decoder;
 use crate::tree::node::layout::Temperature;
-use crate::tree::upkeep::defragment::Sweep;
+use crate::tree::upkeep::defragment::PassKind;
 use crate::tree::upkeep::samples::Samples;
 use crate::tree::upkeep::samples::sample_bytes_for;
 use crate::tree::upkeep::sizing::{MIN_GAIN_IN, Prices, REST_OF_READ_NS, records_of};
@@ -53,7 +53,7 @@ impl TreeInner {
         })?;
         if let Some(trained) = measured.dictionary {
             temperatures.cold_dictionaries.install(trained)?;
-            self.sweep(Sweep::Dictionary)?;
+            self.sweep(PassKind::Dictionary)?;
             temperatures.cold_dictionaries.retire_older(&self.memory);
         }
         Ok(measured.costs)
