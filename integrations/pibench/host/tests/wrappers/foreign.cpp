@@ -1,3 +1,3 @@
-// A shared library that is no wrapper.
+// A shared library that is not a wrapper.
 
 extern "C" int answer() { return 42; }

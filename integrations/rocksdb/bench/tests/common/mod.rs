@@ -106,7 +106,7 @@ impl Table {
     #[track_caller]
     pub fn number(&self, row: usize, column: &str) -> f64 {
         let text = self.get(row, column);
-        text.parse().unwrap_or_else(|_| panic!("{column}: {text} is no number"))
+        text.parse().unwrap_or_else(|_| panic!("{column}: {text} is not a number"))
     }
 }
 
