@@ -30,6 +30,7 @@
 //! [tower]: https://docs.rs/tower
 
 mod body;
+mod headers;
 mod key;
 mod layer;
 mod response;

@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body::Body;
 
 use crate::body::CacheBody;
-use crate::rules::{self, CACHE_STATUS};
+use crate::headers::{self, CACHE_STATUS};
 
 /// Adds the `Cache-Status` of this cache (RFC 9211), behind those of caches nearer to the origin.
 pub(crate) fn with_status<B>(mut response: Response<B>, status: &str) -> Response<B> {
@@ -18,7 +18,7 @@ pub(crate) fn with_status<B>(mut response: Response<B>, status: &str) -> Respons
 /// Returns a `304 Not Modified` for a response with these headers.
 pub(crate) fn not_modified<B: Body<Data = Bytes>>(headers: &HeaderMap, status: &str) -> Response<CacheBody<B>> {
     let mut response = without_body(StatusCode::NOT_MODIFIED, status);
-    response.headers_mut().extend(rules::of_not_modified(headers));
+    response.headers_mut().extend(headers::of_not_modified(headers));
     response
 }
 

@@ -6,18 +6,17 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, SystemTime};
 
 use http::header::{
-    AGE, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_LOCATION, CONTENT_RANGE,
-    DATE, ETAG, EXPIRES, HOST, HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE,
-    LAST_MODIFIED, PRAGMA, RANGE, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VARY,
+    AGE, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, ETAG, HOST,
+    HeaderName, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LAST_MODIFIED, PRAGMA,
+    RANGE, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, request, response};
 use http_cache_semantics::{CacheOptions, CachePolicy};
 
+use crate::headers::CACHE_STATUS;
 use crate::key::{host, joined, path};
 use crate::stored::{Head, Stored};
 
-/// What a cache did for a response (RFC 9211).
-pub(crate) const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 /// The longest time for which a stale response is kept because a header allows its use.
 const MAX_STALE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The longest lifetime of a record.
@@ -258,26 +257,6 @@ pub(crate) fn make_conditional(request: &mut HeaderMap, stored: &HeaderMap) -> b
     is_conditional
 }
 
-/// Returns true if a request's conditions say that its sender has the stored response (RFC 9110, 13.1.2 and 13.1.3).
-pub(crate) fn is_known(request: &HeaderMap, stored: &HeaderMap) -> bool {
-    if request.contains_key(IF_NONE_MATCH) {
-        let etag = stored.get(ETAG).and_then(|etag| etag.to_str().ok()).map(weak);
-        let known = request
-            .get_all(IF_NONE_MATCH)
-            .iter()
-            .filter_map(|line| line.to_str().ok());
-        let mut known = known.flat_map(|line| line.split(',').map(|etag| weak(etag.trim())));
-        return known.any(|known| known == "*" || Some(known) == etag);
-    }
-    // The date that the response itself gave: others need no parsing, they are answered in full.
-    let since = request.get(IF_MODIFIED_SINCE);
-    since.is_some() && since == stored.get(LAST_MODIFIED)
-}
-
-fn weak(etag: &str) -> &str {
-    etag.strip_prefix("W/").unwrap_or(etag)
-}
-
 /// Removes the headers that belong to one connection (RFC 9111, 3.1).
 pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<_> = headers
@@ -323,19 +302,4 @@ pub(crate) fn update(stored: &mut HeaderMap, mut fresh: HeaderMap) {
     for (name, value) in &fresh {
         stored.append(name, value.clone());
     }
-}
-
-/// Leaves the headers that a `304 Not Modified` has (RFC 9110, 15.4.5).
-pub(crate) fn of_not_modified(headers: &HeaderMap) -> HeaderMap {
-    let kept = [
-        CACHE_CONTROL,
-        CONTENT_LOCATION,
-        DATE,
-        ETAG,
-        EXPIRES,
-        VARY,
-        LAST_MODIFIED,
-    ];
-    let kept = headers.iter().filter(|(name, _)| kept.contains(name));
-    kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }

@@ -15,6 +15,7 @@ use leafpress::cache::{InsertOptions, LoadError, Moment};
 use tower_service::Service;
 
 use crate::body::CacheBody;
+use crate::headers;
 use crate::key::Target;
 use crate::response::{not_modified, with_status, without_body};
 use crate::rules;
@@ -368,7 +369,7 @@ where
                     shared.mark_not_stored(&key);
                     let response = fetched.response;
                     let is_known =
-                        response.status() == StatusCode::OK && rules::is_known(&head.headers, response.headers());
+                        response.status() == StatusCode::OK && headers::is_known(&head.headers, response.headers());
                     own = Some(Ok(match is_known {
                         true => not_modified(response.headers(), "fwd=miss"),
                         false => with_status(response, "fwd=miss"),

@@ -10,8 +10,8 @@ use http_cache_semantics::CachePolicy;
 use serde::{Deserialize, Serialize};
 
 use crate::body::CacheBody;
+use crate::headers;
 use crate::response::{not_modified, with_status};
-use crate::rules;
 
 /// What is known of a stored response besides its body.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ impl Stored {
         };
         let hit = format!("hit; ttl={ttl}");
         let did = did.unwrap_or(&hit);
-        let is_known = head.status == StatusCode::OK && rules::is_known(&request.headers, &head.headers);
+        let is_known = head.status == StatusCode::OK && headers::is_known(&request.headers, &head.headers);
         let mut response = match is_known {
             true => not_modified(&head.headers, did),
             false => {

@@ -10,9 +10,10 @@ use http_cache_semantics::BeforeRequest;
 use leafpress::cache::{CacheUpdate, InsertOptions, Moment};
 
 use crate::body::{self, CacheBody, Read};
+use crate::headers::CACHE_STATUS;
 use crate::key::Target;
 use crate::response::with_status;
-use crate::rules::{self, CACHE_STATUS, MAX_LIFETIME, Plan};
+use crate::rules::{self, MAX_LIFETIME, Plan};
 use crate::shared::Shared;
 use crate::stored::{Head, Stored};
 
