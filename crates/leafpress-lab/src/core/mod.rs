@@ -4,6 +4,7 @@
 mod bytes;
 pub mod corpus;
 mod error;
+mod files;
 pub mod keys;
 pub mod latency;
 pub mod paths;
@@ -18,3 +19,4 @@ pub use bytes::{Bytes, ParseBytesError, about};
 #[cfg(feature = "device")]
 pub use error::DeviceError;
 pub use error::LabError;
+pub(crate) use files::create_file;

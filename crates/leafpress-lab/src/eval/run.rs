@@ -210,7 +210,7 @@ fn write_cpu_log(logs: &Path, spec: &RunSpec, cpu: &Resources) -> Result<PathBuf
          involuntary_switches {}\n",
         cpu.user_seconds, cpu.system_seconds, cpu.voluntary_switches, cpu.involuntary_switches
     );
-    crate::report::create_file(&path)
+    crate::core::create_file(&path)
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(|e| LabError::io(&path, e))?;
     Ok(path)

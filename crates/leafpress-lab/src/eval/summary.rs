@@ -262,7 +262,7 @@ impl Summary {
     /// # Errors
     /// [`LabError::Io`] when it cannot be written.
     pub fn create(path: &Path, host: String) -> Result<Self, LabError> {
-        let file = crate::report::create_file(path).map_err(|e| LabError::io(path, e))?;
+        let file = crate::core::create_file(path).map_err(|e| LabError::io(path, e))?;
         let mut summary = Self {
             file,
             path: path.to_owned(),

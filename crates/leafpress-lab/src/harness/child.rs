@@ -80,7 +80,7 @@ impl Launcher {
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(Phase, f64),
     ) -> Result<T, LabError> {
-        let mut log_file = crate::report::create_file(log).map_err(|e| LabError::io(log, e))?;
+        let mut log_file = crate::core::create_file(log).map_err(|e| LabError::io(log, e))?;
         let line = serde_json::to_string(request).map_err(|e| LabError::System(e.to_string()))?;
         let _ = writeln!(log_file, "{line}");
         let mut command = Command::new(&self.program);

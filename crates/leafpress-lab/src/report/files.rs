@@ -53,20 +53,6 @@ pub fn write(path: &Path, text: &str) -> Result<(), LabError> {
     replace(path, text).map_err(|e| LabError::io(path, e))
 }
 
-/// Replaces the file of this name by an empty one. A symbolic link is removed, not followed: result
-/// directories may lie where others can write.
-///
-/// # Errors
-/// The system's error; [`io::ErrorKind::AlreadyExists`] for a directory, a pipe or a device of this name.
-pub(crate) fn create(path: &Path) -> io::Result<File> {
-    let there = path.symlink_metadata().map(|metadata| metadata.file_type());
-    if there.is_ok_and(|kind| kind.is_file() || kind.is_symlink()) {
-        std::fs::remove_file(path)?;
-    }
-    // With `create_new`, a link created in between is an error.
-    File::create_new(path)
-}
-
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -87,6 +73,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::create_file;
 
     #[test]
     fn a_file_is_replaced_or_stays() {
@@ -118,7 +105,7 @@ mod tests {
             let _ = std::fs::remove_file(&path);
             std::os::unix::fs::symlink(&victim, &path).unwrap();
             match attempt {
-                0 => create(&path).unwrap().write_all(b"log").unwrap(),
+                0 => create_file(&path).unwrap().write_all(b"log").unwrap(),
                 _ => write(&path, "log").unwrap(),
             }
             assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
@@ -126,11 +113,11 @@ mod tests {
             assert_eq!(std::fs::read_to_string(&path).unwrap(), "log");
         }
         assert_eq!(
-            create(&path).unwrap().metadata().unwrap().len(),
+            create_file(&path).unwrap().metadata().unwrap().len(),
             0,
             "an old file is emptied"
         );
-        assert!(create(directory.path()).is_err());
+        assert!(create_file(directory.path()).is_err());
     }
 
     #[test]

@@ -31,7 +31,6 @@ use serde::Serialize;
 
 use crate::core::LabError;
 pub use document::{Document, Table};
-pub(crate) use files::create as create_file;
 pub use files::{Written, write, write_all};
 pub use paragraph::{narrow, wrapped, wrapped_to};
 pub use table::{Marked, Part, of_parts};
