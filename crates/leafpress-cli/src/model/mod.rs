@@ -5,8 +5,8 @@ mod args;
 use std::sync::Arc;
 
 use leafpress_lab::LabError;
-use leafpress_lab::model::{self, Options, tco, text};
-use leafpress_lab::papers::thesis;
+use leafpress_lab::model::{self, Options, tco};
+use leafpress_lab::papers::{text, thesis, white_paper};
 
 pub use self::args::ModelArgs;
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ pub fn run(args: &ModelArgs) -> Result<(), Failure> {
         return reproduce_thesis();
     }
     if args.reproduce_white_paper {
-        return output::print_report(&text::white_paper(&tco::white_paper()));
+        return output::print_report(&text::white_paper(&white_paper::figures()));
     }
     let options = options(args)?;
     let prices = args.cost.prices().map_err(|e| failure(&e))?;

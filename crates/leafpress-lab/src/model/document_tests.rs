@@ -1,7 +1,6 @@
 use super::super::fixtures::published;
-use super::super::{evaluate, tco, text};
+use super::super::{evaluate, tco};
 use super::*;
-use crate::papers::thesis;
 use crate::report::testing::{assert_golden, charts, has_verdict};
 
 fn report(outcome: &Outcome) -> String {
@@ -52,19 +51,6 @@ fn the_corrected_report_is_as_it_was() {
         ..Options::new(Method::Corrected)
     };
     assert_golden("model/golden/corrected.txt", &report(&evaluate(&options).unwrap()));
-}
-
-#[test]
-fn the_reproduction_is_as_it_was() {
-    assert_golden(
-        "papers/golden/reproduction.txt",
-        &text::reproduction(&thesis::reproduce().unwrap()),
-    );
-}
-
-#[test]
-fn the_white_paper_is_as_it_was() {
-    assert_golden("model/golden/white_paper.txt", &text::white_paper(&tco::white_paper()));
 }
 
 #[test]

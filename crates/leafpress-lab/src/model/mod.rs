@@ -18,7 +18,6 @@ pub mod replacement;
 mod reuse;
 mod tables;
 pub mod tco;
-pub mod text;
 mod trace;
 
 pub use access::Access;

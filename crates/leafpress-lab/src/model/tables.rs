@@ -1,11 +1,9 @@
 //! The model as tables: for people, and tab-separated for programs.
 
 use super::{CodecOutcome, Outcome, Point};
-use crate::papers::thesis::{Figure, Verdict};
 pub(super) use crate::report::numbers::percent;
 use crate::report::numbers::share_of_memory;
-use crate::report::paragraph::wrapped_to;
-use crate::report::table::{Marked, of_parts, under_names};
+use crate::report::table::Marked;
 use crate::report::{NOT_APPLICABLE, tsv};
 
 type Column = (&'static str, fn(&Row<'_>) -> String);
@@ -104,32 +102,6 @@ pub(super) fn rows(codec: &CodecOutcome) -> Vec<Vec<Marked>> {
 /// Microseconds with as many digits as help.
 pub(super) fn us(us: f64) -> String {
     format!("{us:.2}")
-}
-
-/// Computed and published figures, as text.
-pub(super) fn figures(figures: &[Figure]) -> String {
-    let rows = figures.iter().map(|figure| {
-        let mark = if figure.printed { "" } else { "~" };
-        let verdict = match figure.verdict {
-            Verdict::Agrees => "",
-            Verdict::TextDisagrees => "! ",
-            Verdict::Differs => "DIFFERS: ",
-        };
-        let cell = |most, text: &str| wrapped_to(most, text, "", "").trim_end().to_owned();
-        vec![
-            cell(27, figure.place),
-            cell(25, &format!("{verdict}{}", figure.what)).replace('\n', "\n    "),
-            cell(13, &format!("{mark}{}", figure.published)),
-            cell(13, &figure.computed),
-        ]
-    });
-    let table = of_parts(
-        ["figure", "published", "computed"],
-        under_names(rows),
-        1,
-        &[("", &[1, 2])],
-    );
-    format!("{table}\n! the published text disagrees with its own formulas\n")
 }
 
 #[cfg(test)]

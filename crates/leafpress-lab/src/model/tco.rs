@@ -11,7 +11,6 @@ use serde::Serialize;
 
 use super::{CodecOutcome, Outcome, raw_memory_for};
 use crate::core::LabError;
-use crate::papers::thesis::{Figure, Verdict};
 
 /// The share of compute in the total cost of ownership: the mean of what the white paper's two pairs of figures imply.
 pub const COMPUTE_SHARE: f64 = (0.09 / 0.47 + 0.15 / 0.67) / 2.0;
@@ -224,83 +223,6 @@ fn of_codec(outcome: &Outcome, codec: &CodecOutcome, prices: &Prices) -> Result<
             .zip(prices.memory_gib_cost)
             .map(|(bytes, cost)| bytes / GIB * cost),
     })
-}
-
-/// Returns the white paper's figures and the results of its arithmetic.
-pub fn white_paper() -> Vec<Figure> {
-    let mut figures = Vec::new();
-    let mut add = |what: &str, published: &str, computed: String, agrees: bool, note: &'static str| {
-        figures.push(Figure {
-            place: "white paper, TCO",
-            what: what.to_owned(),
-            published: published.to_owned(),
-            computed,
-            printed: true,
-            verdict: if agrees {
-                Verdict::Agrees
-            } else {
-                Verdict::TextDisagrees
-            },
-            note,
-        });
-    };
-    let pct = |share: f64| format!("{:.1}%", share * 100.0);
-    let rounds_to = |share: f64, whole: f64| (share * 100.0).round() == whole;
-    let pairs = [(0.47, 0.09, "47%", "9%"), (0.67, 0.15, "67%", "15%")];
-    for (saved, total, saved_text, total_text) in pairs {
-        let share = total / saved;
-        add(
-            &format!("compute's share, from {total_text} of the total for {saved_text} of compute"),
-            "figure 8, a picture",
-            pct(share),
-            true,
-            "",
-        );
-        add(
-            &format!("total saved, {saved_text} of compute, with that share"),
-            total_text,
-            pct(total_saved(share, saved)),
-            rounds_to(total_saved(share, saved), total * 100.0),
-            "",
-        );
-    }
-    for (saved, total, saved_text, total_text) in pairs {
-        let computed = total_saved(COMPUTE_SHARE, saved);
-        add(
-            &format!(
-                "total saved, {saved_text} of compute, with one share of {}",
-                pct(COMPUTE_SHARE)
-            ),
-            total_text,
-            pct(computed),
-            rounds_to(computed, total * 100.0),
-            "no one share of compute gives both 9% and 15%",
-        );
-    }
-    add(
-        "cost of compute at 67% fewer cores",
-        "67% less",
-        format!("{} less", pct(1.0 - 0.33)),
-        true,
-        "",
-    );
-    for (saved, text) in [(0.47, "47% more service"), (0.67, "67% more service")] {
-        add(
-            &format!("what the same cores do, {} saved", pct(saved)),
-            text,
-            format!("{} more", pct(more_service(saved))),
-            rounds_to(more_service(saved), saved * 100.0),
-            "1 / (1 - saved) - 1: the cores saved do as much again as those that are needed",
-        );
-    }
-    add(
-        "cores saved, by 103% more operations per second",
-        "67%",
-        pct(1.0 - 1.0 / 2.03),
-        rounds_to(1.0 - 1.0 / 2.03, 67.0),
-        "figure 6 measures cores at equal throughput; it does not follow from the throughput of all cores",
-    );
-    figures
 }
 
 #[cfg(test)]

@@ -29,10 +29,6 @@ fn no_one_share_of_compute_gives_both_of_its_figures() {
             .into_iter()
             .any(|share| gives(share, 0.47, 9.0) && gives(share, 0.67, 15.0))
     );
-    let figures = white_paper();
-    let disagree = figures.iter().filter(|figure| figure.verdict == Verdict::TextDisagrees);
-    assert_eq!(disagree.count(), 5);
-    assert!(figures.iter().all(|figure| figure.verdict != Verdict::Differs));
 }
 
 #[test]
