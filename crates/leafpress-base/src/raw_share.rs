@@ -28,7 +28,8 @@ impl fmt::Display for RawShare {
 /// The error of an invalid share.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unknown share {0:?}: it is adaptive, or fixed:PERCENT with the percent of the memory for uncompressed data, 0 to 100"
+    "unknown share {0:?}: it is adaptive, or fixed:PERCENT with the percent of the memory for uncompressed data, 0 to \
+     100"
 )]
 pub struct ParseRawShareError(String);
 

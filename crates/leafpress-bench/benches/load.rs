@@ -110,7 +110,8 @@ fn main() {
             });
             let speed = |seconds: f64| records.bytes() as f64 / 1e6 / seconds;
             println!(
-                "{value_bytes:>5} {name:>7} {:>11.0} {:>7.0} {:>6.2} {:>7.0} {:>6.0} {:>9.0} {:>8.0} {:>7.2} {held:>6.2} {:>9.0} {:>9.0}",
+                "{value_bytes:>5} {name:>7} {:>11.0} {:>7.0} {:>6.2} {:>7.0} {:>6.0} {:>9.0} {:>8.0} {:>7.2} \
+                 {held:>6.2} {:>9.0} {:>9.0}",
                 speed(loaded),
                 speed(alone),
                 loaded / alone,

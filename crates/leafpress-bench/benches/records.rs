@@ -136,7 +136,8 @@ fn measure(tree: &Tree, order: &[(&str, &str)], lengths: &str) -> Result<(), Box
     }
     let stats = tree.stats();
     println!(
-        "{lengths:<20} load {load}, read {least} ns, held {:.4} a user byte, {} leaves, {:.1} frames each, dictionary {}, {}",
+        "{lengths:<20} load {load}, read {least} ns, held {:.4} a user byte, {} leaves, {:.1} frames each, dictionary \
+         {}, {}",
         stats.held_per_user_byte(),
         stats.leaves,
         stats.frames as f64 / stats.leaves as f64,
@@ -171,7 +172,8 @@ fn measure(tree: &Tree, order: &[(&str, &str)], lengths: &str) -> Result<(), Box
     let settled = after.held_per_user_byte();
     let most = most as f64 / stats.user_bytes as f64;
     println!(
-        "{:20} overwrite {overwrite} ns, {most:.3} held at most meanwhile, {settled:.3} settled; a byte put: {:.2} copied, {:.2} compressed",
+        "{:20} overwrite {overwrite} ns, {most:.3} held at most meanwhile, {settled:.3} settled; a byte put: {:.2} \
+         copied, {:.2} compressed",
         "",
         per_byte(|stats| stats.copied_bytes),
         per_byte(|stats| stats.compressed_bytes),

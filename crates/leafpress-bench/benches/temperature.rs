@@ -76,7 +76,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn held(stats: &leafpress::TreeStats) -> String {
     format!(
-        "{} warm, {} cold leaves ({} warmed, {} cooled), held {:.3} a user byte (leaves {:.3}, hot {:.3}, dictionaries {:.3}, free {:.3})",
+        "{} warm, {} cold leaves ({} warmed, {} cooled), held {:.3} a user byte (leaves {:.3}, hot {:.3}, dictionaries \
+         {:.3}, free {:.3})",
         stats.warm_leaves,
         stats.cold_leaves,
         stats.leaves_warmed,

@@ -110,7 +110,8 @@ fn commands_in_documents_are_taken() {
 
 #[test]
 fn commands_are_found_as_a_shell_reads_them() {
-    let document = "text `leafpress nonsense`\n```\nleafpress eval --data 'a b' \\\n  --keys 5 # why\n  leafpress peers > out\nother\n```\n\
+    let document = "text `leafpress nonsense`\n```\nleafpress eval --data 'a b' \\\n  --keys 5 # why\n  leafpress \
+                    peers > out\nother\n```\n\
                     <!-- scripts/tables: peers\nkeys: 8 bytes: leafpress peers --keys 7\n-->\n";
     let found: Vec<_> = commands(document).iter().map(|words| words.join("_")).collect();
     assert_eq!(

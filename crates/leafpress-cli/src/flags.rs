@@ -22,8 +22,8 @@ const EXCEPTIONS: [(&str, &str); 1] = [("bench", "json")];
 /// The marker before the table in the document.
 const MARK: &str = "<!-- The rest is written by the test in crates/leafpress-cli/src/flags.rs. -->\n";
 /// The text before the flags of `leafpress-rocksdb`.
-const ROCKSDB: &str = "\n## leafpress-rocksdb\n\nIts `cache` has the flags of `leafpress cache`. The others, with db_bench's own flags marked `*`, \
-                       whose underscores\nmay be hyphens:\n";
+const ROCKSDB: &str = "\n## leafpress-rocksdb\n\nIts `cache` has the flags of `leafpress cache`. The others, with \
+                       db_bench's own flags marked `*`, whose underscores\nmay be hyphens:\n";
 
 /// A flag of a command.
 struct Flag {

@@ -7,10 +7,10 @@ use thiserror::Error;
 use leafpress_base::mem::OutOfMemory;
 
 /// The names of all codecs, for messages.
-const NAMES: &str = "none, lz4, lz4:fast=1..65537, lz4:hc=2..12, zstd:-131072..22 (not 0), \
-                                onpair, onpair:14|16|huffman, \
-                                deflate:1..12, zlib:1..9, zlib:32k=1..9, qpl:software|hardware|auto:fixed|dynamic, and for trees trial, \
-                                trial:memory, auto, auto:zstd:LEVEL";
+const NAMES: &str = "none, lz4, lz4:fast=1..65537, lz4:hc=2..12, zstd:-131072..22 (not 0), onpair, \
+                                onpair:14|16|huffman, deflate:1..12, zlib:1..9, zlib:32k=1..9, \
+                                qpl:software|hardware|auto:fixed|dynamic, and for trees trial, trial:memory, auto, \
+                                auto:zstd:LEVEL";
 
 /// An error of a codec or its engine.
 #[derive(Debug, Clone, Error)]

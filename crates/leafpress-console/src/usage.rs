@@ -161,7 +161,8 @@ mod tests {
 
     #[test]
     fn the_usage_block_is_left_out() {
-        let rendered = "error: unexpected argument '--x' found\n\n  tip: a similar argument exists: '--y'\n\nUsage: leafpress\n\nFor more information, try '--help'.\n";
+        let rendered = "error: unexpected argument '--x' found\n\n  tip: a similar argument exists: '--y'\n\nUsage: \
+                        leafpress\n\nFor more information, try '--help'.\n";
         assert_eq!(
             one_line(rendered),
             "unexpected argument '--x' found; tip: a similar argument exists: '--y'"

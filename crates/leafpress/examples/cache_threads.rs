@@ -85,8 +85,8 @@ fn main() {
         let stats = cache.stats();
         stop.store(true, Ordering::Relaxed);
         println!(
-            "{threads} threads, {memory_mib} MiB, {codec}, values to {value_bytes} bytes, disk {}: held at most {:.1} MiB, process grew by {:.1} MiB \
-             (of {:.1}), {} records, {} inserts",
+            "{threads} threads, {memory_mib} MiB, {codec}, values to {value_bytes} bytes, disk {}: held at most {:.1} \
+             MiB, process grew by {:.1} MiB (of {:.1}), {} records, {} inserts",
             disk.is_some(),
             mib(held),
             mib(grown as u64),
@@ -96,7 +96,8 @@ fn main() {
         );
         let tree = &stats.tree;
         println!(
-            "at the end: leaves {:.1}, landing {:.1}, retired {:.1}, free {:.1}, threads {:.1}, dictionaries {:.1}, fixed {:.1}, eviction {:.1}; {:?}",
+            "at the end: leaves {:.1}, landing {:.1}, retired {:.1}, free {:.1}, threads {:.1}, dictionaries {:.1}, \
+             fixed {:.1}, eviction {:.1}; {:?}",
             mib(tree.leaf_bytes),
             mib(tree.landing_bytes),
             mib(tree.retired_bytes),

@@ -77,7 +77,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     };
                     let (whole, quarter) = (decode(frame)?, decode(frame / 4)?);
                     println!(
-                        "| {} | {codec} | {frame} | {kib} | {} | {:.2} | {compress_ns:.0} | {whole:.0} | {quarter:.0} |",
+                        "| {} | {codec} | {frame} | {kib} | {} | {:.2} | {compress_ns:.0} | {whole:.0} | {quarter:.0} \
+                         |",
                         file.rsplit('/').next().unwrap_or(file),
                         dictionary.map_or(0, Dictionary::held_bytes) >> 10,
                         (raws.len() * frame) as f64 / out.len() as f64,

@@ -138,8 +138,8 @@ fn shares(setup: &Setup, updates_pct: u64) {
     let all = count(&|at| before[at]);
     let all_again = count(&|at| before[at] && after[at]);
     println!(
-        "{updates_pct}% updates: {:.1}% of what was on disk only is found again, {:.1}% of all; opened in {:.0} to {:.0} ms, \
-         {} MiB on disk, a log of {:.1} MiB",
+        "{updates_pct}% updates: {:.1}% of what was on disk only is found again, {:.1}% of all; opened in {:.0} to \
+         {:.0} ms, {} MiB on disk, a log of {:.1} MiB",
         100.0 * again / on_disk,
         100.0 * all_again / all,
         ms[0],

@@ -54,7 +54,8 @@ fn report(what: &str, cache: &Cache) {
     let stats = cache.stats();
     let disk = stats.disk.unwrap_or_default();
     println!(
-        "{what}: {} records in {:.1} of {:.0} MiB of memory; {} on disk in {:.1} MiB, known by {:.2} MiB of memory; {:.2} blocks read a hit",
+        "{what}: {} records in {:.1} of {:.0} MiB of memory; {} on disk in {:.1} MiB, known by {:.2} MiB of memory; \
+         {:.2} blocks read a hit",
         stats.records,
         mib(stats.bytes_held),
         mib(stats.memory_bytes),

@@ -29,7 +29,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let stats = pool.stats();
     println!(
-        "{} raw hits, {} compressed hits, {} misses; {} raw and {} compressed pages in {} of {} bytes, {:.0}% meant for raw ones",
+        "{} raw hits, {} compressed hits, {} misses; {} raw and {} compressed pages in {} of {} bytes, {:.0}% meant \
+         for raw ones",
         stats.raw_hits,
         stats.compressed_hits,
         stats.misses,

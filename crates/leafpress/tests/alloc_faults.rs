@@ -293,7 +293,8 @@ fn apply(tree: &Tree, map: &mut Map, step: Step, text: bool, after: i64) {
 fn steps() -> impl Strategy<Value = Vec<(Step, i64)>> {
     let n = || 0u16..300;
     let step = prop_oneof![
-        10 => (n(), any::<u8>(), prop_oneof![9 => Just(60u16), 1 => Just(3000)]).prop_map(|(n, v, len)| Step::Put(n, v, len)),
+        10 => (n(), any::<u8>(), prop_oneof![9 => Just(60u16), 1 => Just(3000)])
+            .prop_map(|(n, v, len)| Step::Put(n, v, len)),
         2 => (n(), any::<u8>()).prop_map(|(n, v)| Step::PutRun(n, v)),
         1 => n().prop_map(Step::RemoveRun),
         8 => n().prop_map(Step::Remove),
@@ -320,7 +321,9 @@ proptest! {
     /// returns success is done.
     #[test]
     fn an_operation_without_memory_changes_nothing(
-        codec in prop_oneof![1 => Just("none"), 2 => Just("lz4"), 2 => Just("zstd:1"), 1 => Just("deflate:1"), 2 => Just("onpair")],
+        codec in prop_oneof![
+            1 => Just("none"), 2 => Just("lz4"), 2 => Just("zstd:1"), 1 => Just("deflate:1"), 2 => Just("onpair"),
+        ],
         layout in prop_oneof![3 => Just(Layout::Ordered), 1 => Just(Layout::Hashed { sub_pages: 4 })],
         landing_bytes in prop_oneof![Just(0usize), Just(128), Just(512), Just(8192)],
         frame_bytes in prop_oneof![Just(1usize), Just(512)],

@@ -19,10 +19,14 @@ use leafpress_console::cost::CostArgs;
 
 /// A size. In other commands `--data` names a data source, so a path here gets an error that says where it belongs.
 fn data_bytes(text: &str) -> Result<Bytes, String> {
-    text.parse().map_err(|error: ParseBytesError| match Path::new(text).exists() {
-        true => format!("`{text}` is a path: name it without a flag, as in leafpress advise {text}; --data-bytes is how much data there is"),
-        false => error.to_string(),
-    })
+    text.parse()
+        .map_err(|error: ParseBytesError| match Path::new(text).exists() {
+            true => format!(
+                "`{text}` is a path: name it without a flag, as in leafpress advise {text}; --data-bytes is \
+                         how much data there is"
+            ),
+            false => error.to_string(),
+        })
 }
 
 /// Arguments of `leafpress advise`.
@@ -66,7 +70,10 @@ pub struct AdviseArgs {
 
     /// Directory on the device, in which a file is made, read and removed; or a file or block device, which is only
     /// read
-    #[arg(long, value_name = "PATH", help_heading = "Device", conflicts_with_all = ["device_us", "device_json", "fio_json"])]
+    #[arg(
+        long, value_name = "PATH", help_heading = "Device",
+        conflicts_with_all = ["device_us", "device_json", "fio_json"]
+    )]
     device: Option<PathBuf>,
     /// Use this read latency instead, at the expected load
     #[arg(
@@ -90,8 +97,9 @@ pub struct AdviseArgs {
         alias = "access",
         value_name = "DISTRIBUTION",
         help_heading = "Access",
-        help = "Access distribution of pages: uniform, X,Y or hotset:X:Y (the hot X% get Y% of the accesses), zipfian[:THETA], self-similar[:H], \
-                or trace:FILE with one page number per line; with --total of records [default: 20,80; zipfian:0.99 with --total]"
+        help = "Access distribution of pages: uniform, X,Y or hotset:X:Y (the hot X% get Y% of the accesses), \
+                zipfian[:THETA], self-similar[:H], or trace:FILE with one page number per line; with --total of \
+                records [default: 20,80; zipfian:0.99 with --total]"
     )]
     access: Option<OsString>,
     /// Format of a page trace: text (one decimal number per line) or u64le (8 bytes per number, little-endian)
@@ -128,7 +136,10 @@ pub struct AdviseArgs {
     pub(super) quick: bool,
     /// Run the page pool at a smaller scale and compare the prediction with the measurement; with these codecs, or the
     /// best one
-    #[arg(long, value_name = "CODECS", help_heading = "How", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[arg(
+        long, value_name = "CODECS", help_heading = "How", num_args = 0..=1, require_equals = true,
+        default_missing_value = ""
+    )]
     verify: Option<String>,
     /// Percentages of the memory for compressed pages at which to verify
     #[arg(
@@ -172,10 +183,12 @@ pub struct AdviseArgs {
 }
 
 const AFTER_HELP: &str = "\
-Sizes: 15GiB and 15G are 15 x 2^30 bytes, 15GB is 15 x 10^9. docs/commands/advise.md explains the advice and what it rests on.
+Sizes: 15GiB and 15G are 15 x 2^30 bytes, 15GB is 15 x 10^9. docs/commands/advise.md explains the advice and what it \
+rests on.
 
   leafpress advise /data/tables --device /mnt/ssd --memory 15GB --data-bytes 200GB
-  leafpress advise dump.zip --device-us 90 --memory 64GiB --data-bytes 2TB --distribution zipfian:0.99 --codecs lz4,zstd:1 --page-bytes 16K
+  leafpress advise dump.zip --device-us 90 --memory 64GiB --data-bytes 2TB --distribution zipfian:0.99 --codecs \
+  lz4,zstd:1 --page-bytes 16K
   leafpress advise /data/tables --device /mnt/ssd --memory 15GB --data-bytes 200GB --verify --out result
   leafpress advise --trace requests.csv.zst --memory 4GB /data/values
   leafpress advise sessions.jsonl --records jsonl:/id --total 40G --memory 16G --ops 50K/s
@@ -275,8 +288,9 @@ impl AdviseArgs {
         }
         Err(LabError::option(
             "device",
-            "none is given: name a directory on the device to measure it, or say what a read takes with --device-us US, or take what \
-             was measured with --device-json FILE (of `leafpress device --out`) or --fio-json FILE (of fio --output-format=json)",
+            "none is given: name a directory on the device to measure it, or say what a read takes with --device-us \
+             US, or take what was measured with --device-json FILE (of `leafpress device --out`) or --fio-json FILE \
+             (of fio --output-format=json)",
         ))
     }
 

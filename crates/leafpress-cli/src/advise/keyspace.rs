@@ -25,9 +25,11 @@ pub struct KeyspaceArgs {
     #[arg(
         long,
         value_name = "URL",
-        conflicts_with_all = ["sample", "data", "memory", "access_bytes", "block_bytes", "page_bytes", "codecs", "device", "device_us",
-                              "device_json", "fio_json", "access", "trace_format", "skip_junk", "workers", "hit_us", "background_pct",
-                              "quick", "verify", "trace", "records"]
+        conflicts_with_all = [
+            "sample", "data", "memory", "access_bytes", "block_bytes", "page_bytes", "codecs", "device", "device_us",
+            "device_json", "fio_json", "access", "trace_format", "skip_junk", "workers", "hit_us", "background_pct",
+            "quick", "verify", "trace", "records",
+        ]
     )]
     pub redis: Option<String>,
     // Not `requires`: clap does not check it together with the other's conflicts.

@@ -145,8 +145,8 @@ fn failure(error: &LabError) -> Failure {
             free_bytes,
             ..
         }) => Failure::bad_input(format!(
-            "--device {}: the probe needs a file of {wanted_bytes} bytes there, and {free_bytes} are free: use another directory, or give \
-             --device-us",
+            "--device {}: the probe needs a file of {wanted_bytes} bytes there, and {free_bytes} are free: use another \
+             directory, or give --device-us",
             path.display()
         )),
         LabError::Device(DeviceError::Path { .. } | DeviceError::NoUring(_)) => {

@@ -25,9 +25,11 @@ pub struct PlanArgs {
         value_name = "BYTES",
         allow_hyphen_values = true,
         group = "priced",
-        conflicts_with_all = ["data", "access_bytes", "block_bytes", "page_bytes", "codecs", "device", "device_json", "fio_json", "skip_junk", "verify_shares", "verify_seconds",
-                              "workers", "hit_us", "background_pct", "verify", "redis", "compute_share_pct", "cores_saved_pct", "cores",
-                              "total_cost"]
+        conflicts_with_all = [
+            "data", "access_bytes", "block_bytes", "page_bytes", "codecs", "device", "device_json", "fio_json",
+            "skip_junk", "verify_shares", "verify_seconds", "workers", "hit_us", "background_pct", "verify", "redis",
+            "compute_share_pct", "cores_saved_pct", "cores", "total_cost",
+        ]
     )]
     pub(super) total: Option<Bytes>,
     // Not `requires`: clap does not check it together with the other's conflicts.
@@ -201,8 +203,8 @@ mod tests {
 
     #[test]
     fn what_is_given_is_used() {
-        let more = "--distribution zipfian:1.1 --ssd 200G --ops 50K/s --writes 5 --device-us 80 --backend-us 500 --hit-ratio 95 --quick \
-                    --memory-gib-cost 3 --ssd-gb-cost 0.1 --core-cost 20";
+        let more = "--distribution zipfian:1.1 --ssd 200G --ops 50K/s --writes 5 --device-us 80 --backend-us 500 \
+                    --hit-ratio 95 --quick --memory-gib-cost 3 --ssd-gb-cost 0.1 --core-cost 20";
         let options = planned(&format!("{QUESTION} {more}")).unwrap();
         assert_eq!(options.requests.to_string(), "zipfian:1.1");
         assert_eq!((options.ssd_bytes, options.ops), (Some(200 << 30), 50_000.0));

@@ -21,8 +21,10 @@ pub struct RecordsArgs {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["data", "access_bytes", "block_bytes", "page_bytes", "codecs", "device", "device_json", "fio_json",
-                              "skip_junk", "workers", "hit_us", "background_pct", "verify", "tco"]
+        conflicts_with_all = [
+            "data", "access_bytes", "block_bytes", "page_bytes", "codecs", "device", "device_json", "fio_json",
+            "skip_junk", "workers", "hit_us", "background_pct", "verify", "tco",
+        ]
     )]
     pub trace: Option<PathBuf>,
     /// Use the sample's own records as values: jsonl:/POINTER, csv:COLUMN, stanzas:FIELD, tsv

@@ -33,15 +33,18 @@ pub struct BenchArgs {
     input: Option<OsString>,
     /// Number of records to load [default: 1000000]; or the format of keys and values in --data: jsonl:/POINTER,
     /// csv:COLUMN, stanzas:FIELD, tsv (loads all records unless -n is given)
-    #[arg(short = 'n', long, value_name = "N|FORMAT", action = ArgAction::Append, value_parser = records, allow_negative_numbers = true, display_order = 0)]
+    #[arg(
+        short = 'n', long, value_name = "N|FORMAT", action = ArgAction::Append, value_parser = records,
+        allow_negative_numbers = true, display_order = 0
+    )]
     records: Vec<RecordsWord>,
     // No docstring: rustdoc would take the brackets for links.
     #[arg(
         long,
         value_name = "DISTRIBUTION",
         display_order = 14,
-        help = "Key distribution: UNIFORM, SELFSIMILAR, ZIPFIAN with --skew, or as in other commands uniform, zipfian[:THETA], self-similar[:H], \
-                latest[:THETA], hotset[:KEYS_PCT:OPERATIONS_PCT] [default: UNIFORM]"
+        help = "Key distribution: UNIFORM, SELFSIMILAR, ZIPFIAN with --skew, or as in other commands uniform, \
+                zipfian[:THETA], self-similar[:H], latest[:THETA], hotset[:KEYS_PCT:OPERATIONS_PCT] [default: UNIFORM]"
     )]
     distribution: Option<String>,
 
@@ -52,7 +55,9 @@ pub struct BenchArgs {
     #[arg(long, value_name = "WORKLOAD", help_heading = "Ours", display_order = 6, value_parser = Ycsb::list)]
     ycsb: Option<std::vec::Vec<Ycsb>>,
     /// Compare several indexes, each in its own process, in one table
-    #[arg(long, value_name = "INPUT", num_args = 1.., help_heading = "Ours", conflicts_with_all = ["positional", "input"])]
+    #[arg(
+        long, value_name = "INPUT", num_args = 1.., help_heading = "Ours", conflicts_with_all = ["positional", "input"]
+    )]
     compare: Vec<OsString>,
     /// Report layout for one index: table, or pibench (line for line) [default: table on a terminal, pibench in files
     /// and pipes]
@@ -76,12 +81,12 @@ pub struct BenchArgs {
 }
 
 const INPUT_HELP: &str = "\
-Path of a shared library written for PiBench (./NAME.so), or a built-in index: leafpress[:CODEC] btreemap skiplist treeindex \
-masstree hashmap dummy";
+Path of a shared library written for PiBench (./NAME.so), or a built-in index: leafpress[:CODEC] btreemap skiplist \
+treeindex masstree hashmap dummy";
 
 const AFTER_HELP: &str = "\
-On a terminal the report is a table. In files and pipes, or with --report pibench, one index has PiBench's layout; what PiBench does \
-not have comes after it. docs/commands/bench.md says how the two differ.
+On a terminal the report is a table. In files and pipes, or with --report pibench, one index has PiBench's layout; \
+what PiBench does not have comes after it. docs/commands/bench.md says how the two differ.
 
   leafpress bench leafpress:zstd:1 -n 1000000 -p 1000000 -r 0.5 -u 0.5 --latency_sampling 1
   leafpress bench ./libstlmap.so -t 2 -r 0.95 -i 0.05

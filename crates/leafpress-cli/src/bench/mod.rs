@@ -193,7 +193,8 @@ fn report_empty_indexes(comparison: &Comparison) {
         });
         if line.options.skip_load && completed > 0 && succeeded == 0 {
             output::print_message(&format!(
-                "note: the index {} is empty: with --skip_load nothing is loaded, and none of {completed} operations found a record",
+                "note: the index {} is empty: with --skip_load nothing is loaded, and none of {completed} operations \
+                 found a record",
                 line.options.input
             ));
         }

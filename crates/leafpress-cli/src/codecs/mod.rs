@@ -278,8 +278,8 @@ fn notes(args: &CodecsArgs, corpus: &Corpus) -> [String; 2] {
         .map_or_else(String::new, |sampled| format!(" ({sampled})"));
     [
         format!(
-            "One thread, {} of {} of {}{}{sampled}, {frames} of them; MB/s of raw bytes, best of three passes; ratio: raw bytes per compressed \
-             byte.",
+            "One thread, {} of {} of {}{}{sampled}, {frames} of them; MB/s of raw bytes, best of three passes; ratio: \
+             raw bytes per compressed byte.",
             if frames == 1 { "one frame" } else { "frames" },
             Bytes(args.frame_bytes as u64),
             args.data.display(),

@@ -26,7 +26,10 @@ pub struct DeviceArgs {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["path", "block_bytes", "queue_depths", "sequential_pct", "seconds", "file_bytes", "write", "quick", "engine", "seed"]
+        conflicts_with_all = [
+            "path", "block_bytes", "queue_depths", "sequential_pct", "seconds", "file_bytes", "write", "quick",
+            "engine", "seed",
+        ]
     )]
     pub fio_json: Option<PathBuf>,
     /// Write summary.tsv, results.json and report.html to this directory

@@ -68,7 +68,8 @@ fn no_device(root: &Root, names: &[String]) -> Finding {
     } else {
         (
             "none, though the processor model has IAA".to_owned(),
-            "load the driver (sudo modprobe idxd), enable IAA and VT-d in the firmware setup, boot with intel_iommu=on,sm_on",
+            "load the driver (sudo modprobe idxd), enable IAA and VT-d in the firmware setup, boot with \
+             intel_iommu=on,sm_on",
         )
     };
     Finding::missing(AREA, "IAA devices", detail, fix)
@@ -241,8 +242,8 @@ fn open_problem(root: &Root, queue: &str) -> Option<String> {
             "/dev/iax/{queue} does not exist: udev did not create it, or /dev/iax is not mapped into this container"
         )),
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Some(format!(
-            "no permission to open /dev/iax/{queue}: sudo chgrp $(id -gn) /dev/iax/{queue} && sudo chmod g+rw /dev/iax/{queue} \
-             (a udev rule keeps it over reboots)"
+            "no permission to open /dev/iax/{queue}: sudo chgrp $(id -gn) /dev/iax/{queue} && sudo chmod g+rw \
+             /dev/iax/{queue} (a udev rule keeps it over reboots)"
         )),
         Err(e) => Some(format!(
             "/dev/iax/{queue} cannot be opened ({e}): is another process holding it?"

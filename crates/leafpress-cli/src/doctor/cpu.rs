@@ -115,8 +115,8 @@ pub fn examine(root: &Root) -> Vec<Finding> {
             &cpu,
             "ENQCMD",
             &["enqcmd"],
-            "shared work queues, which QPL needs, are fed by this instruction: the kernel shows it when the IOMMU is on in \
-             scalable mode (intel_iommu=on,sm_on), in a virtual machine only if the hypervisor passes it on",
+            "shared work queues, which QPL needs, are fed by this instruction: the kernel shows it when the IOMMU is \
+             on in scalable mode (intel_iommu=on,sm_on), in a virtual machine only if the hypervisor passes it on",
         ));
     }
     findings

@@ -47,7 +47,8 @@ fn io_uring(root: &Root) -> Finding {
                     AREA,
                     WHAT,
                     detail,
-                    "a seccomp filter forbids it: containers need one that allows io_uring_setup, io_uring_enter and io_uring_register",
+                    "a seccomp filter forbids it: containers need one that allows io_uring_setup, io_uring_enter and \
+                     io_uring_register",
                 ),
                 Some(libc::ENOMEM) => {
                     Finding::not_usable(AREA, WHAT, detail, "raise the locked-memory limit: ulimit -l")
@@ -104,7 +105,8 @@ fn counter(root: &Root, name: &str, event: Hardware) -> Finding {
             AREA,
             what,
             detail,
-            "sudo sysctl kernel.perf_event_paranoid=1; in a container also a seccomp filter that allows perf_event_open",
+            "sudo sysctl kernel.perf_event_paranoid=1; in a container also a seccomp filter that allows \
+             perf_event_open",
         ),
         Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => {
             let fix = if Cpu::read(root).is_some_and(|cpu| cpu.is_virtual()) {

@@ -65,6 +65,7 @@ fn accel_config() -> Finding {
         AREA,
         WHAT,
         "not on the loader's path",
-        "QPL finds IAA queues through it: sudo apt-get install libaccel-config1 accel-config (software paths do not need it)",
+        "QPL finds IAA queues through it: sudo apt-get install libaccel-config1 accel-config (software paths do not \
+         need it)",
     )
 }

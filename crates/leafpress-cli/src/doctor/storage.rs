@@ -21,7 +21,8 @@ pub fn examine(directory: &Path) -> Vec<Finding> {
             AREA,
             what,
             format!("{step}: {e}"),
-            "the file system has no direct I/O (tmpfs, some overlay and network file systems): use --dir on ext4 or xfs",
+            "the file system has no direct I/O (tmpfs, some overlay and network file systems): use --dir on ext4 or \
+             xfs",
         ),
         Err((step, e)) => {
             let fix = match e.kind() {

@@ -19,14 +19,18 @@ pub fn examine(root: &Root, preload: Option<OsString>) -> Vec<Finding> {
         (None, Some(preload)) if is_shim(&preload.to_string_lossy()) => Finding::not_usable(
             AREA,
             "shim",
-            format!("LD_PRELOAD={} is set, but the loader did not load it", preload.to_string_lossy()),
+            format!(
+                "LD_PRELOAD={} is set, but the loader did not load it",
+                preload.to_string_lossy()
+            ),
             "check the path; ldd on it shows which of its libraries (QPL, QATzip, oneTBB) is not found",
         ),
         (None, _) => Finding::missing(
             AREA,
             "shim",
             "not preloaded",
-            "LD_PRELOAD='/path/libzlib-accel.so libz.so.1' leafpress doctor, or leafpress eval --zlib-accel --zlib-accel-so /path/libzlib-accel.so",
+            "LD_PRELOAD='/path/libzlib-accel.so libz.so.1' leafpress doctor, or leafpress eval --zlib-accel \
+             --zlib-accel-so /path/libzlib-accel.so",
         ),
     });
     findings.push(configuration(root));
@@ -48,8 +52,8 @@ fn shim_in(maps: &str) -> Option<String> {
 
 fn configuration(root: &Root) -> Finding {
     const WHAT: &str = "/etc/zlib-accel.conf";
-    const WANTED: &str = "write use_iaa_compress = 1, use_iaa_uncompress = 1, use_qat_compress = 0, use_qat_uncompress = 0 into it \
-                          for IAA (without QAT no percentages are needed)";
+    const WANTED: &str = "write use_iaa_compress = 1, use_iaa_uncompress = 1, use_qat_compress = 0, use_qat_uncompress \
+                          = 0 into it for IAA (without QAT no percentages are needed)";
     let path = root.path(CONFIGURATION);
     let Ok(metadata) = path.symlink_metadata() else {
         return Finding::missing(

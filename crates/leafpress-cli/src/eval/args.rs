@@ -19,8 +19,8 @@ use crate::failure::Failure;
 #[command(
     args_override_self = true,
     allow_negative_numbers = true,
-    after_help = "The variables of the ZipCache evaluation (THREADS_LIST, BTREE_*, RUN_IAA, ...) set the same things; flags win. \
-                        See docs/commands/eval.md."
+    after_help = "The variables of the ZipCache evaluation (THREADS_LIST, BTREE_*, RUN_IAA, ...) set the same things; \
+                        flags win. See docs/commands/eval.md."
 )]
 pub struct EvalArgs {
     #[command(flatten)]

@@ -178,7 +178,8 @@ impl<'l> Environment<'l> {
                 applied.origins.insert("data", "BTREE_USE_SILESIA");
             }
             Some(true) => applied.notes.push(format!(
-                "note: BTREE_USE_SILESIA=1, but {SILESIA} does not exist: values come from {} (use --data for another file)",
+                "note: BTREE_USE_SILESIA=1, but {SILESIA} does not exist: values come from {} (use --data for another \
+                 file)",
                 config.data
             )),
         }

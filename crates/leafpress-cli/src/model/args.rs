@@ -29,8 +29,9 @@ pub struct ModelArgs {
         alias = "access",
         value_name = "DISTRIBUTION",
         help_heading = "Access",
-        help = "Access distribution of pages: uniform, X,Y (the hot X% of the pages get Y% of the accesses), zipfian[:THETA], \
-                self-similar[:H], or trace:FILE with one page number per line, which defines the data [default: 20,80]"
+        help = "Access distribution of pages: uniform, X,Y (the hot X% of the pages get Y% of the accesses), \
+                zipfian[:THETA], self-similar[:H], or trace:FILE with one page number per line, which defines the data \
+                [default: 20,80]"
     )]
     access: Option<OsString>,
     /// Format of a page trace: text (one decimal number per line) or u64le (8 bytes per number, little-endian)
@@ -48,7 +49,12 @@ pub struct ModelArgs {
     #[arg(long, help_heading = "Formulas", conflicts_with = "as_published")]
     corrected: bool,
     /// Use exactly the formulas of the thesis
-    #[arg(long, help_heading = "Formulas", conflicts_with_all = ["access_bytes", "replacement", "overhead", "promote_after_hits", "device_iops", "background_pct", "hit_us"])]
+    #[arg(
+        long, help_heading = "Formulas",
+        conflicts_with_all = [
+            "access_bytes", "replacement", "overhead", "promote_after_hits", "device_iops", "background_pct", "hit_us",
+        ]
+    )]
     as_published: bool,
     /// How pages are placed: clock (as the pool), lru, or ideal (the hottest raw, the next compressed) [default: clock;
     /// lru with a trace]
@@ -82,9 +88,11 @@ pub struct ModelArgs {
 }
 
 const AFTER_HELP: &str = "\
-Sizes: 15GiB and 15G are 15 x 2^30 bytes, 15GB is 15 x 10^9. What is printed is computed, not measured: docs/commands/model.md has the formulas.
+Sizes: 15GiB and 15G are 15 x 2^30 bytes, 15GB is 15 x 10^9. What is printed is computed, not measured: \
+docs/commands/model.md has the formulas.
 
-  leafpress model --data-bytes 2TB --memory 64GiB --device-us 90 --distribution zipfian:0.99 --codec-costs lz4=2.1,14,2.2
+  leafpress model --data-bytes 2TB --memory 64GiB --device-us 90 --distribution zipfian:0.99 --codec-costs \
+  lz4=2.1,14,2.2
   leafpress model --distribution trace:pages.txt --memory 1GiB --out result
   leafpress model --as-published --distribution 20,80
   leafpress model --tco --total-cost 1000000 --memory-gib-cost 40

@@ -37,7 +37,10 @@ pub struct PoolArgs {
     #[arg(short = 'f', long, value_name = "RAW_PCT", display_order = 13)]
     fixed: Option<u8>,
     /// The hot X percent of the pages get Y percent of the accesses, as in 20,80 [default: 100,100, no bias]
-    #[arg(short = 'B', long, value_name = "X,Y", display_order = 14, conflicts_with = "distribution", value_parser = pool::bias)]
+    #[arg(
+        short = 'B', long, value_name = "X,Y", display_order = 14, conflicts_with = "distribution",
+        value_parser = pool::bias
+    )]
     bias: Option<Distribution>,
     /// Print only the report
     #[arg(short = 'q', long, conflicts_with = "verbose")]
@@ -48,7 +51,10 @@ pub struct PoolArgs {
 
     /// Run once for each of these percentages of the memory for compressed pages, and once with an adaptive share; as
     /// in 0,10,..,90
-    #[arg(long, value_name = "LIST", help_heading = "Ours: the pool", display_order = 0, conflicts_with_all = ["fixed", "no_compression"], value_parser = pool::shares)]
+    #[arg(
+        long, value_name = "LIST", help_heading = "Ours: the pool", display_order = 0,
+        conflicts_with_all = ["fixed", "no_compression"], value_parser = pool::shares
+    )]
     sweep_share: Option<std::vec::Vec<u8>>,
 
     /// Skip the run without compression that the others are compared with
@@ -60,7 +66,8 @@ pub struct PoolArgs {
 }
 
 const AFTER_HELP: &str = "\
-Data that is given is only read: updates and deletes go to a scratch copy. docs/commands/pool.md explains the report and every option.
+Data that is given is only read: updates and deletes go to a scratch copy. docs/commands/pool.md explains the report \
+and every option.
 
   leafpress pool -p /data/table.db -m 500M -B 20,80 -d 30 --out result
   leafpress pool -p /data/table.db -m 500M -B 20,80 -d 30 --sweep-share 0,10,..,90 -c lz4,zstd:1 --out result

@@ -92,16 +92,17 @@ fn tyches_letters_mean_what_they_mean_there() {
 #[test]
 fn long_names_are_the_same() {
     let short = one("-p a.db -b 1M -n 9 -m 2M -c lz4 -d 3 -w 4 -f 10 -B 10,90 -M 2,3 -U 1 -D 2");
-    let long = "--data a.db --bytes 1M --pages 9 --memory 2M --codec lz4 --duration 3 --workers 4 --fixed 10 --bias 10,90 \
-                --round 2,3 --updates 1 --deletes 2";
+    let long = "--data a.db --bytes 1M --pages 9 --memory 2M --codec lz4 --duration 3 --workers 4 --fixed 10 --bias \
+                10,90 --round 2,3 --updates 1 --deletes 2";
     assert_eq!(one(long), short);
 }
 
 #[test]
 fn ours_beyond_tyche() {
     let options = one(
-        "--page-bytes 4K --raw --store memory --device-latency-us 110 --policy s3-fifo --promote-after-hits 3 --background-threads 2 \
-         --distribution self-similar:0.1 --switch-at 2 --warmup 7 --verify 8 --seed 5 --scratch /var/tmp",
+        "--page-bytes 4K --raw --store memory --device-latency-us 110 --policy s3-fifo --promote-after-hits 3 \
+         --background-threads 2 --distribution self-similar:0.1 --switch-at 2 --warmup 7 --verify 8 --seed 5 --scratch \
+         /var/tmp",
     );
     assert_eq!(
         (options.page_bytes, options.raw, options.store),

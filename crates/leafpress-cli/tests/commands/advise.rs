@@ -130,9 +130,12 @@ fn the_device_is_measured() {
 #[test]
 fn a_result_of_fio_does_instead() {
     let data = data();
-    let job = r#"{"fio version": "fio-3.36", "global options": {"ioengine": "libaio", "rw": "randread", "iodepth": "1", "bs": "8k"},
-        "jobs": [{"jobname": "one", "job options": {}, "read": {"total_ios": 10000, "iops": 5000.0, "bw_bytes": 40960000, "runtime": 2000,
-        "slat_ns": {"mean": 1000.0}, "clat_ns": {"min": 1, "max": 900000, "mean": 199000.0, "percentile": {"50.000000": 190000}}},
+    let job = r#"{"fio version": "fio-3.36",
+        "global options": {"ioengine": "libaio", "rw": "randread", "iodepth": "1", "bs": "8k"},
+        "jobs": [{"jobname": "one", "job options": {},
+        "read": {"total_ios": 10000, "iops": 5000.0, "bw_bytes": 40960000, "runtime": 2000,
+        "slat_ns": {"mean": 1000.0}, "clat_ns": {"min": 1, "max": 900000, "mean": 199000.0,
+        "percentile": {"50.000000": 190000}}},
         "write": {"total_ios": 0}}]}"#;
     std::fs::write(data.path("fio.json"), job).expect("written");
     let text = advise(&[
@@ -241,8 +244,10 @@ fn files_are_written() {
     assert_eq!(
         lines.next(),
         Some(
-            "codec\tblock_bytes\tdata_bytes\tmemory_bytes\taccess_bytes\taccess\tworkers\tratio\tcompress_us\tdecompress_us\tdevice_us\t\
-             compressed_share_pct\tfits_pct\thit_pct\thit_is_compressed_pct\tcompressions_per_page\tus_per_page\tpages_per_second\trecommended"
+            "codec\tblock_bytes\tdata_bytes\tmemory_bytes\taccess_bytes\taccess\tworkers\t\
+             ratio\tcompress_us\tdecompress_us\tdevice_us\t\
+             compressed_share_pct\tfits_pct\thit_pct\thit_is_compressed_pct\tcompressions_per_page\t\
+             us_per_page\tpages_per_second\trecommended"
         )
     );
     let recommended = lines.filter(|line| line.ends_with("\t1")).count();
@@ -314,7 +319,8 @@ fn the_page_matches_the_command_for_blocks_longer_than_an_access() {
 fn predicted_and_measured_stand_side_by_side() {
     let data = data();
     let out = data.text("out");
-    let arguments = "--device-us 110 --memory 32M --data 256M --access uniform --verify --verify-shares 0,60 --verify-seconds 0.3 --page-bytes 8K";
+    let arguments = "--device-us 110 --memory 32M --data 256M --access uniform --verify --verify-shares 0,60 \
+                     --verify-seconds 0.3 --page-bytes 8K";
     let mut words = vec![data.text("text")];
     words.extend(arguments.split(' ').map(str::to_owned));
     words.extend(["--out".to_owned(), out]);

@@ -8,16 +8,16 @@ use crate::common::{leafpress, stderr, stdout};
 use tempfile::TempDir;
 
 /// The columns of the evaluation's document, in its order, and our own after them.
-const COLUMNS: &str = "run workload threads landing_bytes bg_compaction bg_threads bg_watermark bg_codec codec engine qpl_mode \
-    qpl_job_cache zlib_stream_cache qps mismatches ratio saved_pct read_p50_us read_p99_us read_p999_us write_p50_us write_p99_us \
-    write_p999_us compressed_bytes total_bytes wall_sec user_sec sys_sec cpu_pct cpu_cores qps_per_cpu_core max_rss_kb voluntary_cs \
-    involuntary_cs bg_passes bg_compactions bg_trylock_misses bg_skipped bg_errors fg_landing_full fg_sync_compactions \
-    fg_sync_compaction_errors fg_split_fallbacks bg_enqueue_attempts bg_enqueued bg_enqueue_duplicates bg_queue_full bg_queue_pops \
-    qpl_compress_calls qpl_decompress_calls qpl_tls_jobs qpl_pool_jobs qpl_errors zlib_compress_calls zlib_decompress_calls \
-    zlib_stream_reuses zlib_stream_inits zlib_errors log cpu_log user_bytes bytes_held rss_growth_bytes frames_decoded_per_read \
-    bytes_decoded_per_read dictionary_bytes read_max_us write_max_us host \
-    reads_per_call key_shape copied_per_byte_put compressed_per_byte_put loaded_bytes_held \
-    loaded_rss_growth_bytes rss_growth_unknown chosen_codec";
+const COLUMNS: &str = "run workload threads landing_bytes bg_compaction bg_threads bg_watermark bg_codec codec engine \
+    qpl_mode qpl_job_cache zlib_stream_cache qps mismatches ratio saved_pct read_p50_us read_p99_us read_p999_us \
+    write_p50_us write_p99_us write_p999_us compressed_bytes total_bytes wall_sec user_sec sys_sec cpu_pct cpu_cores \
+    qps_per_cpu_core max_rss_kb voluntary_cs involuntary_cs bg_passes bg_compactions bg_trylock_misses bg_skipped \
+    bg_errors fg_landing_full fg_sync_compactions fg_sync_compaction_errors fg_split_fallbacks bg_enqueue_attempts \
+    bg_enqueued bg_enqueue_duplicates bg_queue_full bg_queue_pops qpl_compress_calls qpl_decompress_calls qpl_tls_jobs \
+    qpl_pool_jobs qpl_errors zlib_compress_calls zlib_decompress_calls zlib_stream_reuses zlib_stream_inits \
+    zlib_errors log cpu_log user_bytes bytes_held rss_growth_bytes frames_decoded_per_read bytes_decoded_per_read \
+    dictionary_bytes read_max_us write_max_us host reads_per_call key_shape copied_per_byte_put \
+    compressed_per_byte_put loaded_bytes_held loaded_rss_growth_bytes rss_growth_unknown chosen_codec";
 
 /// Short enough for a test on a slow machine.
 const SHORT: [&str; 6] = ["--keys", "2000", "--seconds", "0.1", "--threads", "1"];

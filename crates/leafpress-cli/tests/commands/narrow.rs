@@ -42,7 +42,8 @@ fn reports_and_progress_fit_60_columns() {
     for arguments in [
         "advise data --device-us 110 --data-bytes 20G -m 2G --quick -c lz4 --tco --total-cost 1000000",
         "bench leafpress:lz4 -n 2000 -p 2000 --ycsb A --latency_sampling 0.5 --report table",
-        "bench --report table --compare leafpress:lz4 leafpress:none btreemap -n 2000 -p 2000 --ycsb A,C --latency_sampling 0.5",
+        "bench --report table --compare leafpress:lz4 leafpress:none btreemap -n 2000 -p 2000 --ycsb A,C \
+         --latency_sampling 0.5",
         "cache -m 8M --working-set 8M -d 0.1 --engines leafpress,quick_cache+zstd:3 --mrc -o out",
         "codecs -c none,lz4 --data data",
         "codecs -c lz4 --data data",

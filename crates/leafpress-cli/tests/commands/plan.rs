@@ -19,7 +19,8 @@ fn sessions(files: &Files) -> String {
             .collect();
         let _ = writeln!(
             lines,
-            r#"{{"session":"{:016x}","user":{},"locale":"en-US","roles":["viewer","editor"],"theme":"dark","cart":[{}],"expires":"2026-0{}-01T00:00:00Z"}}"#,
+            "{{\"session\":\"{:016x}\",\"user\":{},\"locale\":\"en-US\",\"roles\":[\"viewer\",\"editor\"],\
+             \"theme\":\"dark\",\"cart\":[{}],\"expires\":\"2026-0{}-01T00:00:00Z\"}}",
             random.u64(..),
             random.u32(..100_000_000),
             items.join(","),

@@ -22,7 +22,9 @@ fn open(name: &str, job_cache: JobCache) -> Result<std::sync::Arc<dyn Engine>, S
 
 /// Returns true if there is a libqpl to test with.
 fn found() -> bool {
-    let missing = matches!(open("qpl:software:fixed", JobCache::Thread), Err(reason) if reason.starts_with("libqpl was not found"));
+    let missing = matches!(open("qpl:software:fixed", JobCache::Thread), Err(reason) if reason.starts_with("libqpl was \
+                                                                                                            not \
+                                                                                                            found"));
     if missing {
         println!("skipped: no libqpl");
     }

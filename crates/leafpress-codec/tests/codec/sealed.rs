@@ -237,7 +237,8 @@ fn frozen_images_are_read() {
 const IMAGES: [(u8, &str); 6] = [
     (
         0x00,
-        "4c505301003ea4cad8cc7701539d7468652073616d6520776f7264732c207468652073616d6520776f7264732c207468652073616d6520776f7264732c207468652073616d6520776f726473",
+        "4c505301003ea4cad8cc7701539d7468652073616d6520776f7264732c207468652073616d6520776f7264732c2\
+         07468652073616d6520776f7264732c207468652073616d6520776f726473",
     ),
     (
         0x01,
@@ -257,7 +258,11 @@ const IMAGES: [(u8, &str); 6] = [
 
 proptest! {
     #[test]
-    fn any_bytes_return(raw in prop::collection::vec(any::<u8>(), 0..3000), repeats in 1_usize..4, which in any::<prop::sample::Index>()) {
+    fn any_bytes_return(
+        raw in prop::collection::vec(any::<u8>(), 0..3000),
+        repeats in 1_usize..4,
+        which in any::<prop::sample::Index>(),
+    ) {
         let raw = raw.repeat(repeats);
         let sealers = sealers();
         let sealer = which.get(&sealers);

@@ -27,8 +27,9 @@ pub struct CacheArgs {
         value_name = "LIST",
         num_args = 1..,
         help_heading = "Caches",
-        help = "leafpress[:CODEC][@POLICY], quick_cache[+CODEC], moka[+CODEC], foyer[+CODEC]; after +, each value is compressed separately \
-                [default: leafpress quick_cache quick_cache+zstd:3 moka, and foyer where it is compiled in]"
+        help = "leafpress[:CODEC][@POLICY], quick_cache[+CODEC], moka[+CODEC], foyer[+CODEC]; after +, each value is \
+                compressed separately [default: leafpress quick_cache quick_cache+zstd:3 moka, and foyer where it is \
+                compiled in]"
     )]
     pub(super) engines: Option<Vec<String>>,
 
@@ -98,7 +99,8 @@ pub struct CacheArgs {
 }
 
 const AFTER_HELP: &str = "\
-Each cache runs in its own process, with the same memory, measured from outside. docs/commands/cache.md explains workloads, table and charts.
+Each cache runs in its own process, with the same memory, measured from outside. docs/commands/cache.md explains \
+workloads, table and charts.
 
   leafpress cache --paper -m 64M --working-set 512M
   leafpress cache --paper fig8 -m 64M --scale 0.5

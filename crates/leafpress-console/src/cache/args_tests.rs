@@ -68,8 +68,8 @@ fn work_is_what_is_named() {
 #[test]
 fn figures_reach_the_options() {
     let all = options(
-        "--engines leafpress:lz4,moka+zstd:3 quick_cache -m 32M --working-set 1G --distribution zipf:0.9 --writes 5 --ttl 60 -t 1 \
-         --warmup 10 --operations 20 --backend-us 500 --seed 7",
+        "--engines leafpress:lz4,moka+zstd:3 quick_cache -m 32M --working-set 1G --distribution zipf:0.9 --writes 5 \
+         --ttl 60 -t 1 --warmup 10 --operations 20 --backend-us 500 --seed 7",
     )
     .unwrap();
     let engines: Vec<_> = all.engines.iter().map(ToString::to_string).collect();
@@ -113,7 +113,8 @@ fn a_figure_of_the_paper_has_its_own_options() {
     };
     assert_eq!(figure("--paper fig8").unwrap(), Some(default));
     let all = figure(
-        "--paper fig16 -m 32M --scale 0.5 --engines leafpress,moka --disk-path d -t 1 --warmup 10 --seconds 2 --backend-us 5 --seed 7",
+        "--paper fig16 -m 32M --scale 0.5 --engines leafpress,moka --disk-path d -t 1 --warmup 10 --seconds 2 \
+         --backend-us 5 --seed 7",
     );
     let expected = FigureOptions {
         figure: Figure::Fig16,

@@ -21,7 +21,8 @@ const INCOMPRESSIBLE: f64 = 0.02;
 const ZEROS: f64 = 0.02;
 
 /// The caveat of an advice that was not verified.
-pub(super) const COMPUTED: &str = "All figures are computed from measurements of the parts. --verify runs the page pool and reports the error at a small scale.";
+pub(super) const COMPUTED: &str = "All figures are computed from measurements of the parts. --verify runs the page \
+                                   pool and reports the error at a small scale.";
 
 /// All caveats, the most important first.
 pub(super) fn of(
@@ -38,7 +39,8 @@ pub(super) fn of(
     cautions.extend(sample(question, suite));
     match (&options.device, device) {
         (DeviceSource::Latency(latency), _) => cautions.push(format!(
-            "The device's latency, {} us, was given, not measured, and is assumed equal for all block sizes and any load.",
+            "The device's latency, {} us, was given, not measured, and is assumed equal for all block sizes and any \
+             load.",
             us(*latency)
         )),
         (_, Some(report)) => cautions.extend(of_device(question, report)),
@@ -48,8 +50,9 @@ pub(super) fn of(
     cautions.extend(incompressible(recommendation, suite));
     if question.blocks.len() > 1 && matches!(question.access, Access::Distribution(_)) {
         cautions.push(format!(
-            "Blocks larger than {} contain data that an access does not need: its neighbours are read, decoded and cached with it, \
-             and are assumed no hotter than other data. If accesses have spatial locality, larger blocks do better than predicted.",
+            "Blocks larger than {} contain data that an access does not need: its neighbours are read, decoded and \
+             cached with it, and are assumed no hotter than other data. If accesses have spatial locality, larger \
+             blocks do better than predicted.",
             Bytes(question.access_bytes)
         ));
     }
@@ -83,8 +86,8 @@ fn sizes(question: &Question, assumed: Assumed) -> Option<String> {
 fn access(question: &Question, assumed: Assumed) -> Option<String> {
     assumed.access.then(|| {
         format!(
-            "The access distribution was not given: {} was assumed. Hit ratios depend on it more than on anything else; a trace \
-             (--distribution trace:FILE) removes this uncertainty.",
+            "The access distribution was not given: {} was assumed. Hit ratios depend on it more than on anything \
+             else; a trace (--distribution trace:FILE) removes this uncertainty.",
             question.access.name()
         )
     })
@@ -133,7 +136,8 @@ fn of_device(question: &Question, report: &device::Report) -> Vec<String> {
     cautions.extend(unrest(report));
     if let device::Source::Fio { .. } = report.source {
         cautions.push(
-            "fio does not distinguish random reads from sequential ones: if its job had both, random reads take longer than its mean.".into(),
+            "fio does not distinguish random reads from sequential ones: if its job had both, random reads take longer \
+             than its mean.".into(),
         );
     }
     cautions
@@ -147,8 +151,8 @@ fn unrest(report: &device::Report) -> Option<String> {
         let (short, long) = (wait(pair[0])?, wait(pair[1])?);
         (short > long * UNREST).then(|| {
             format!(
-                "Device: reads of {} took {} us, those of {} {} us. A read cannot be slower than a larger one: the device or the machine was \
-                 busy. The lower latency was used; measure again.",
+                "Device: reads of {} took {} us, those of {} {} us. A read cannot be slower than a larger one: the \
+                 device or the machine was busy. The lower latency was used; measure again.",
                 Bytes(pair[0]),
                 us(short),
                 Bytes(pair[1]),
@@ -162,8 +166,8 @@ fn unrest(report: &device::Report) -> Option<String> {
 pub(super) fn zeros(share: f64, page_bytes: u64) -> Option<String> {
     (share >= ZEROS).then(|| {
         format!(
-            "{}% of the sample's pages of {} contain only zeros, as in sparse files and preallocated space: they compress to nothing, but data \
-             written there later will not.",
+            "{}% of the sample's pages of {} contain only zeros, as in sparse files and preallocated space: they \
+             compress to nothing, but data written there later will not.",
             percent(share, 0),
             Bytes(page_bytes)
         )
@@ -179,8 +183,8 @@ fn busy(suite: &suite::Report) -> Option<String> {
     });
     (wall > 0.0 && cpu < wall * BUSY).then(|| {
         format!(
-            "Other work was running: codecs had {}% of a processor. Their times are CPU times, which that affects little; the device's latency \
-             may be affected more. Measure on a quiet machine.",
+            "Other work was running: codecs had {}% of a processor. Their times are CPU times, which that affects \
+             little; the device's latency may be affected more. Measure on a quiet machine.",
             percent(cpu / wall, 0)
         )
     })

@@ -81,7 +81,8 @@ pub(super) fn head(advice: &Advice) -> String {
     let (question, suite) = (&advice.question, &advice.suite);
     let raw = &advice.recommendation.raw;
     let asked = format!(
-        "{} of data, {} of memory ({}%) · access {} of {} · {} worker{}\nDevice {} us per read of {} · sample {} in {} file{} · {}\n",
+        "{} of data, {} of memory ({}%) · access {} of {} · {} worker{}\nDevice {} us per read of {} · sample {} in \
+         {} file{} · {}\n",
         like(question, question.data_bytes as f64),
         like(question, question.memory_bytes as f64),
         percent(question.memory_bytes as f64 / question.data_bytes.max(1) as f64, 2),

@@ -43,8 +43,8 @@ pub fn sentence(recommendation: &Recommendation) -> String {
     let block = Bytes(best.block_bytes);
     match recommendation.verdict {
         Verdict::Compress => format!(
-            "Compress: give {}% of the memory to pages compressed by {} in blocks of {block}. Hit ratio {}% vs {}% uncompressed, \
-             time per page {} us vs {} us: {:.2} times the throughput.",
+            "Compress: give {}% of the memory to pages compressed by {} in blocks of {block}. Hit ratio {}% vs {}% \
+             uncompressed, time per page {} us vs {} us: {:.2} times the throughput.",
             share_of_memory(best.best.share),
             best.name(),
             percent(best.best.hit_ratio, 1),
@@ -54,8 +54,8 @@ pub fn sentence(recommendation: &Recommendation) -> String {
             best.best.pages_per_second / raw.pages_per_second
         ),
         Verdict::TooClose => format!(
-            "Do not compress: the gain is too small. The best choice, {} in blocks of {block} with {}% of the memory, saves {}% of the time \
-             per page ({} us vs {} us), which is within the error of the computation.",
+            "Do not compress: the gain is too small. The best choice, {} in blocks of {block} with {}% of the memory, \
+             saves {}% of the time per page ({} us vs {} us), which is within the error of the computation.",
             best.name(),
             share_of_memory(best.best.share),
             percent(recommendation.gain(), 1),
@@ -63,7 +63,8 @@ pub fn sentence(recommendation: &Recommendation) -> String {
             us(raw.us_per_page)
         ),
         Verdict::DoNotCompress => format!(
-            "Do not compress: no codec beats uncompressed pages at any share of the memory. Hit ratio {}%, time per page {} us.",
+            "Do not compress: no codec beats uncompressed pages at any share of the memory. Hit ratio {}%, time per \
+             page {} us.",
             percent(raw.hit_ratio, 1),
             us(raw.us_per_page)
         ),
@@ -94,8 +95,8 @@ fn why_codec(recommendation: &Recommendation, question: &Question) -> Option<Str
     let (miss, hit) = (latency(best.device_us), us(codec.decompress_us));
     Some(match recommendation.verdict {
         Verdict::Compress => format!(
-            "{} compresses pages {:.2}:1. A hit on a compressed page costs {hit} us to decode it, a miss {miss} to read it; compressing an \
-             evicted page costs {} us and happens on {}% of accesses.",
+            "{} compresses pages {:.2}:1. A hit on a compressed page costs {hit} us to decode it, a miss {miss} to \
+             read it; compressing an evicted page costs {} us and happens on {}% of accesses.",
             codec.name,
             codec.ratio,
             us(codec.compress_us),
@@ -107,14 +108,15 @@ fn why_codec(recommendation: &Recommendation, question: &Question) -> Option<Str
             like(question, question.data_bytes as f64)
         ),
         Verdict::TooClose | Verdict::DoNotCompress if codec.ratio < 1.15 => format!(
-            "The data hardly compresses: {} reaches {:.2}:1, the pool requires that a page shrinks by an eighth, and each attempt costs {} us.",
+            "The data hardly compresses: {} reaches {:.2}:1, the pool requires that a page shrinks by an eighth, and \
+             each attempt costs {} us.",
             codec.name,
             codec.ratio,
             us(codec.compress_us)
         ),
         Verdict::TooClose | Verdict::DoNotCompress => format!(
-            "A read costs {}; {} costs {} us to compress a page and {hit} us to decode it, at {:.2}:1. That exceeds what additional hits save \
-             (uncompressed, {}% of accesses hit and each miss costs a read).",
+            "A read costs {}; {} costs {} us to compress a page and {hit} us to decode it, at {:.2}:1. That exceeds \
+             what additional hits save (uncompressed, {}% of accesses hit and each miss costs a read).",
             latency(raw.device_us),
             codec.name,
             us(codec.compress_us),
@@ -130,22 +132,24 @@ fn gains(recommendation: &Recommendation, question: &Question) -> Vec<String> {
     let mut gains = Vec::new();
     gains.push(match recommendation.raw_memory_bytes {
         Some(needed) => format!(
-            "Memory: an uncompressed cache needs {} for the same speed, {} more. Conversely, {} compressed is as fast as {} \
-             uncompressed{}.",
+            "Memory: an uncompressed cache needs {} for the same speed, {} more. Conversely, {} compressed is as fast \
+             as {} uncompressed{}.",
             like(question, needed),
             like(question, (needed - memory).max(0.0)),
             like(question, recommendation.enough_memory_bytes.unwrap_or(memory)),
             like(question, memory),
-            recommendation.enough_memory_bytes.map_or_else(String::new, |enough| format!(
-                " ({}% less)",
-                percent(1.0 - enough / memory, 0)
-            ))
+            recommendation
+                .enough_memory_bytes
+                .map_or_else(String::new, |enough| format!(
+                    " ({}% less)",
+                    percent(1.0 - enough / memory, 0)
+                ))
         ),
         None => "Memory: an uncompressed cache is slower with any amount of memory.".to_owned(),
     });
     gains.push(format!(
-        "Throughput: {} pages/s from {} worker{} vs {} uncompressed; or {}% fewer workers at equal throughput. A worker that waits for the \
-         device counts as busy.",
+        "Throughput: {} pages/s from {} worker{} vs {} uncompressed; or {}% fewer workers at equal throughput. A \
+         worker that waits for the device counts as busy.",
         per_second(best.pages_per_second),
         question.workers,
         if question.workers == 1 { "" } else { "s" },

@@ -82,7 +82,8 @@ impl Law {
                     return Err(LabError::option(
                         "hotset",
                         format!(
-                            "{hot_keys_pct},{hot_operations_pct}: use KEYS,OPERATIONS in percent, with 0 < KEYS < 100 and 0 <= OPERATIONS <= 100"
+                            "{hot_keys_pct},{hot_operations_pct}: use KEYS,OPERATIONS in percent, with 0 < KEYS < 100 \
+                             and 0 <= OPERATIONS <= 100"
                         ),
                     ));
                 }

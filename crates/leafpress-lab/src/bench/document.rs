@@ -18,12 +18,16 @@ use crate::report::palette::colours;
 use crate::report::rows::{Bar, rows};
 
 const NOTES: [&str; 5] = [
-    "Keys, values and the operation are chosen before an operation's clock starts; the cost is included in throughput, not in latency.",
-    "In an open loop (<code>--rate</code>) latency counts from the intended start of the operation, so a stall delays the operations \
-     behind it, as it would delay requests. In a closed loop the threads wait with the stalled operation, and it counts once.",
-    "Every record was read back after the load, and every scan was checked: ascending keys, none before the start, no more than requested.",
-    "<b>Resident</b> is the growth of the process over the load. An index smaller than 64M is loaded once more for that figure, in a \
-     process without huge pages, which would dominate it. <b>Held</b> is the index's own accounting of its memory.",
+    "Keys, values and the operation are chosen before an operation's clock starts; the cost is included in throughput, \
+     not in latency.",
+    "In an open loop (<code>--rate</code>) latency counts from the intended start of the operation, so a stall delays \
+     the operations behind it, as it would delay requests. In a closed loop the threads wait with the stalled \
+     operation, and it counts once.",
+    "Every record was read back after the load, and every scan was checked: ascending keys, none before the start, no \
+     more than requested.",
+    "<b>Resident</b> is the growth of the process over the load. An index smaller than 64M is loaded once more for \
+     that figure, in a process without huge pages, which would dominate it. <b>Held</b> is the index's own accounting \
+     of its memory.",
     "Latencies are recorded in HDR histograms with three significant digits; those over time have two.",
 ];
 

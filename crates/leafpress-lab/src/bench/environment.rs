@@ -60,7 +60,8 @@ mod tests {
 
     #[test]
     fn cpus_are_counted_and_named() {
-        let info = "processor\t: 0\nmodel name\t: A CPU @ 2.40GHz\ncache size\t: 36608 KB\n\nprocessor\t: 1\nmodel name\t: A CPU @ 2.40GHz\ncache size\t: 36608 KB\nflags\t\t:\n";
+        let info = "processor\t: 0\nmodel name\t: A CPU @ 2.40GHz\ncache size\t: 36608 KB\n\nprocessor\t: 1\nmodel \
+                    name\t: A CPU @ 2.40GHz\ncache size\t: 36608 KB\nflags\t\t:\n";
         let environment = Environment::of_cpuinfo(info);
         assert_eq!(environment.cpus, 2);
         assert_eq!(environment.cpu_model, "A CPU @ 2.40GHz");

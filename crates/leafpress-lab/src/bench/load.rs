@@ -48,15 +48,14 @@ impl Loader<'_> {
     pub(super) fn load(&self, resident_before: Option<u64>, progress: &mut dyn FnMut(f64)) -> Result<Load, LabError> {
         let started = Instant::now();
         let in_bulk = self.options.load_order == LoadOrder::Sequential && self.load_in_order(progress)?;
-        let one_by_one = |id, key: &[u8], _: &mut [u8]| {
-            match self.index.insert(key, self.values.loaded(id)) {
-                Ok(true) => Ok(()),
-                Ok(false) => Err(self.error(format!(
-                    "load: insert of key {} (id {id}) returned false, as if the key existed already; use --skip_load for a loaded pool",
-                    readable(key)
-                ))),
-                Err(e) => Err(self.error(format!("load: insert of key {} (id {id}): {e}", readable(key)))),
-            }
+        let one_by_one = |id, key: &[u8], _: &mut [u8]| match self.index.insert(key, self.values.loaded(id)) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.error(format!(
+                "load: insert of key {} (id {id}) returned false, as if the key existed already; use --skip_load \
+                     for a loaded pool",
+                readable(key)
+            ))),
+            Err(e) => Err(self.error(format!("load: insert of key {} (id {id}): {e}", readable(key)))),
         };
         if !in_bulk {
             self.over_all_ids(progress, one_by_one)?;

@@ -56,19 +56,34 @@ impl Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Args)]
 pub struct Ratios {
     /// Ratio of read operations; all ratios sum to 1 [default: 1]
-    #[arg(short = 'r', long = "read_ratio", alias = "read-ratio", value_name = "RATIO", value_parser = share(), allow_negative_numbers = true)]
+    #[arg(
+        short = 'r', long = "read_ratio", alias = "read-ratio", value_name = "RATIO", value_parser = share(),
+        allow_negative_numbers = true
+    )]
     pub read: f64,
     /// Ratio of insert operations [default: 0]
-    #[arg(short = 'i', long = "insert_ratio", alias = "insert-ratio", value_name = "RATIO", value_parser = share(), allow_negative_numbers = true)]
+    #[arg(
+        short = 'i', long = "insert_ratio", alias = "insert-ratio", value_name = "RATIO", value_parser = share(),
+        allow_negative_numbers = true
+    )]
     pub insert: f64,
     /// Ratio of update operations [default: 0]
-    #[arg(short = 'u', long = "update_ratio", alias = "update-ratio", value_name = "RATIO", value_parser = share(), allow_negative_numbers = true)]
+    #[arg(
+        short = 'u', long = "update_ratio", alias = "update-ratio", value_name = "RATIO", value_parser = share(),
+        allow_negative_numbers = true
+    )]
     pub update: f64,
     /// Ratio of remove operations [default: 0]
-    #[arg(short = 'd', long = "remove_ratio", alias = "remove-ratio", value_name = "RATIO", value_parser = share(), allow_negative_numbers = true)]
+    #[arg(
+        short = 'd', long = "remove_ratio", alias = "remove-ratio", value_name = "RATIO", value_parser = share(),
+        allow_negative_numbers = true
+    )]
     pub remove: f64,
     /// Ratio of scan operations [default: 0]
-    #[arg(short = 's', long = "scan_ratio", alias = "scan-ratio", value_name = "RATIO", value_parser = share(), allow_negative_numbers = true)]
+    #[arg(
+        short = 's', long = "scan_ratio", alias = "scan-ratio", value_name = "RATIO", value_parser = share(),
+        allow_negative_numbers = true
+    )]
     pub scan: f64,
     /// A point read and then an update of the same key: YCSB F.
     #[arg(skip)]
@@ -121,7 +136,8 @@ impl Ratios {
             return Err(LabError::option(
                 "read_ratio",
                 format!(
-                    "the ratios must sum to 1, but sum to {} (read {}, insert {}, update {}, remove {}, scan {}; read_ratio is 1 unless given)",
+                    "the ratios must sum to 1, but sum to {} (read {}, insert {}, update {}, remove {}, scan {}; \
+                     read_ratio is 1 unless given)",
                     (sum * 1e9).round() / 1e9,
                     self.read,
                     self.insert,
@@ -155,7 +171,10 @@ pub struct Options {
     #[arg(short = 'f', long = "key_prefix", alias = "key-prefix", value_name = "PREFIX")]
     pub key_prefix: String,
     /// Size of keys in bytes, without prefix (PiBench's README says 4; PiBench itself takes 8) [default: 8]
-    #[arg(short = 'k', long = "key_size", aliases = ["key-size", "key-bytes"], value_name = "BYTES", value_parser = size(1, MAX_KEY_BYTES as u64), allow_negative_numbers = true)]
+    #[arg(
+        short = 'k', long = "key_size", aliases = ["key-size", "key-bytes"], value_name = "BYTES",
+        value_parser = size(1, MAX_KEY_BYTES as u64), allow_negative_numbers = true
+    )]
     pub key_size: usize,
     /// Shape of the keys: dense (the best case), scattered, text, uuid, path [default: PiBench's, which are scattered]
     #[arg(long = "key_shape", alias = "key-shape", value_name = "SHAPE", help_heading = "Ours")]
@@ -172,26 +191,39 @@ pub struct Options {
     #[arg(skip)]
     pub dump: Option<Dump>,
     /// Size of values in bytes (PiBench's README says 4; PiBench itself takes 8) [default: 8]
-    #[arg(short = 'v', long = "value_size", aliases = ["value-size", "value-bytes"], value_name = "BYTES", value_parser = size(1, MAX_VALUE_BYTES as u64), allow_negative_numbers = true)]
+    #[arg(
+        short = 'v', long = "value_size", aliases = ["value-size", "value-bytes"], value_name = "BYTES",
+        value_parser = size(1, MAX_VALUE_BYTES as u64), allow_negative_numbers = true
+    )]
     pub value_size: usize,
     /// The mix of operations.
     #[command(flatten)]
     pub ratios: Ratios,
     /// Number of records per scan [default: 100]
-    #[arg(long = "scan_size", alias = "scan-size", value_name = "RECORDS", value_parser = whole::<usize>(1, MAX_SCAN as u64), allow_negative_numbers = true)]
+    #[arg(
+        long = "scan_size", alias = "scan-size", value_name = "RECORDS",
+        value_parser = whole::<usize>(1, MAX_SCAN as u64), allow_negative_numbers = true
+    )]
     pub scan_size: usize,
     /// Whether scans have 1 to `scan_size` records, evenly, and not always `scan_size`: YCSB E.
     #[arg(skip)]
     pub scan_size_varies: bool,
     /// Sampling window in milliseconds [default: 1000]
-    #[arg(long = "sampling_ms", alias = "sampling-ms", value_name = "MS", value_parser = whole::<u64>(1, MAX_SAMPLING_MS), allow_negative_numbers = true)]
+    #[arg(
+        long = "sampling_ms", alias = "sampling-ms", value_name = "MS", value_parser = whole::<u64>(1, MAX_SAMPLING_MS),
+        allow_negative_numbers = true
+    )]
     pub sampling_ms: u64,
     /// How ids are chosen.
     #[arg(skip = Law::Uniform)]
     pub law: Law,
     /// Skew of the key distribution: above 0 to 0.5 for self-similar, 0 to below 1 for zipfian and latest [default:
     /// 0.2; 0.99 for latest and YCSB]
-    #[arg(long, value_name = "SKEW", value_parser = number("above 0 to 0.5 for self-similar, 0 to below 1 for zipfian and latest"), allow_negative_numbers = true)]
+    #[arg(
+        long, value_name = "SKEW",
+        value_parser = number("above 0 to 0.5 for self-similar, 0 to below 1 for zipfian and latest"),
+        allow_negative_numbers = true
+    )]
     pub skew: f64,
     /// For --distribution hotset: percentage of keys that are hot, percentage of operations on them [default: 20,80]
     #[arg(long, value_name = "KEYS,OPERATIONS", help_heading = "Ours", display_order = 28, value_parser = percentages)]
@@ -200,54 +232,95 @@ pub struct Options {
     #[arg(long, value_parser = whole::<u64>(0, u64::MAX), allow_negative_numbers = true)]
     pub seed: u64,
     /// What ends the run: operation or time [default: operation]
-    #[arg(short = 'm', long, value_name = "MODE", ignore_case = true, value_parser = PossibleValuesParser::new(["operation", "time"]).map(Mode::of))]
+    #[arg(
+        short = 'm', long, value_name = "MODE", ignore_case = true,
+        value_parser = PossibleValuesParser::new(["operation", "time"]).map(Mode::of)
+    )]
     pub mode: Mode,
     /// Length of the run in seconds, in time mode [default: 20]
-    #[arg(long, value_name = "SECONDS", value_parser = number(format!("more than 0 and at most {MAX_SECONDS}")), allow_negative_numbers = true)]
+    #[arg(
+        long, value_name = "SECONDS", value_parser = number(format!("more than 0 and at most {MAX_SECONDS}")),
+        allow_negative_numbers = true
+    )]
     pub seconds: f64,
     /// Read hardware metrics (perf events); --pcm=false turns them off [default: true]
-    #[arg(long = "pcm", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(
+        long = "pcm", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+        action = ArgAction::Set
+    )]
     pub hardware: bool,
     /// Path of a persistent pool, passed to the wrapper
-    #[arg(long = "pool_path", alias = "pool-path", value_name = "PATH", value_parser = OsStringValueParser::new().map(PathBuf::from))]
+    #[arg(
+        long = "pool_path", alias = "pool-path", value_name = "PATH",
+        value_parser = OsStringValueParser::new().map(PathBuf::from)
+    )]
     #[serde(with = "crate::core::paths")]
     pub pool_path: PathBuf,
     /// Size of a persistent pool in bytes, passed to the wrapper [default: 0]
-    #[arg(long = "pool_size", alias = "pool-size", value_name = "BYTES", value_parser = Bytes::parse_u64, allow_negative_numbers = true)]
+    #[arg(
+        long = "pool_size", alias = "pool-size", value_name = "BYTES", value_parser = Bytes::parse_u64,
+        allow_negative_numbers = true
+    )]
     pub pool_size: u64,
     /// Skip the load: the pool already has the records
-    #[arg(long = "skip_load", alias = "skip-load", value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(
+        long = "skip_load", alias = "skip-load", value_name = "BOOL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "true", action = ArgAction::Set
+    )]
     pub skip_load: bool,
     /// Share of operations whose latency is measured, 0 to 1 [default: 0]
-    #[arg(long = "latency_sampling", alias = "latency-sampling", value_name = "SHARE", value_parser = share(), allow_negative_numbers = true)]
+    #[arg(
+        long = "latency_sampling", alias = "latency-sampling", value_name = "SHARE", value_parser = share(),
+        allow_negative_numbers = true
+    )]
     pub latency_sampling: f64,
     /// Concurrency control protocol, for wrappers of the fork: 0 Mono, 1 ORWC, 2 OLC
-    #[arg(short = 'c', long, value_name = "0|1|2", value_parser = known::<u8>("0, 1 or 2"), allow_negative_numbers = true)]
+    #[arg(
+        short = 'c', long, value_name = "0|1|2", value_parser = known::<u8>("0, 1 or 2"), allow_negative_numbers = true
+    )]
     pub protocol: Option<u8>,
     /// Clock, for wrappers of the fork: 0 optimistic, 1 sync, 2 free (3 in the fork's own help)
-    #[arg(short = 'x', long, value_name = "0|1|2|3", value_parser = known::<u8>("0, 1, 2 or 3"), allow_negative_numbers = true)]
+    #[arg(
+        short = 'x', long, value_name = "0|1|2|3", value_parser = known::<u8>("0, 1, 2 or 3"),
+        allow_negative_numbers = true
+    )]
     pub clock: Option<u8>,
     /// Garbage collector, for wrappers of the fork: 0 off, 1 on
-    #[arg(short = 'g', long = "garbage_collector", alias = "garbage-collector", value_name = "0|1", value_parser = known::<u8>("0 or 1"), allow_negative_numbers = true)]
+    #[arg(
+        short = 'g', long = "garbage_collector", alias = "garbage-collector", value_name = "0|1",
+        value_parser = known::<u8>("0 or 1"), allow_negative_numbers = true
+    )]
     pub garbage_collector: Option<u8>,
     /// The YCSB workload of the mix, for titles.
     #[arg(skip)]
     pub ycsb: Option<Ycsb>,
     /// Open loop: issue this many operations per second; latency counts from the intended start
-    #[arg(long, value_name = "OPS_PER_S", help_heading = "Ours", value_parser = number("more than 0 and at most 1e9"), allow_negative_numbers = true)]
+    #[arg(
+        long, value_name = "OPS_PER_S", help_heading = "Ours", value_parser = number("more than 0 and at most 1e9"),
+        allow_negative_numbers = true
+    )]
     pub rate: Option<f64>,
     /// Source of values: pool, compressible:ETA (the share ETA is compressible), corpus:PATH (cuts of a file,
     /// directory, archive, or bundled sample) [default: pool]
-    #[arg(long = "value_source", alias = "value-source", value_name = "SOURCE", help_heading = "Ours", value_parser = OsStringValueParser::new().try_map(|word| ValueSource::named(&word)))]
+    #[arg(
+        long = "value_source", alias = "value-source", value_name = "SOURCE", help_heading = "Ours",
+        value_parser = OsStringValueParser::new().try_map(|word| ValueSource::named(&word))
+    )]
     pub value_source: ValueSource,
     /// Warm-up: run the same work this long before the run [default: 0]
-    #[arg(long, aliases = ["warmup", "warmup_seconds"], value_name = "SECONDS", help_heading = "Ours", value_parser = number(format!("between 0 and {MAX_SECONDS}")), allow_negative_numbers = true)]
+    #[arg(
+        long, aliases = ["warmup", "warmup_seconds"], value_name = "SECONDS", help_heading = "Ours",
+        value_parser = number(format!("between 0 and {MAX_SECONDS}")), allow_negative_numbers = true
+    )]
     pub warmup_seconds: f64,
     /// Pin threads: compact, spread or none [default: none]
     #[arg(long, value_name = "HOW", help_heading = "Ours")]
     pub pin: Pin,
     /// Repeat the run N times; report the median, with the spread [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Ours", value_parser = whole::<usize>(1, MAX_REPEAT as u64), allow_negative_numbers = true)]
+    #[arg(
+        long, value_name = "N", help_heading = "Ours", value_parser = whole::<usize>(1, MAX_REPEAT as u64),
+        allow_negative_numbers = true
+    )]
     pub repeat: usize,
     /// Options of the Leafpress tree: leaf_bytes=, frame_bytes=, landing_bytes=, shards=, background_threads=,
     /// landing_compaction_pct=, dictionary=0|1
@@ -366,7 +439,8 @@ impl Options {
             return Err(LabError::option(
                 "key_prefix",
                 format!(
-                    "{} bytes leave no room for a key: a prefix has at most {}, as prefix and key together have at most {MAX_KEY_BYTES}",
+                    "{} bytes leave no room for a key: a prefix has at most {}, as prefix and key together have at \
+                     most {MAX_KEY_BYTES}",
                     self.key_prefix.len(),
                     MAX_KEY_BYTES - 1
                 ),
@@ -440,7 +514,8 @@ impl Options {
         if self.records == 0 && self.ratios.insert < 1.0 {
             return Err(LabError::option(
                 "records",
-                "0 records leave nothing to read, update, remove or scan; only a run of inserts (-r 0 -i 1) can start empty",
+                "0 records leave nothing to read, update, remove or scan; only a run of inserts (-r 0 -i 1) can start \
+                 empty",
             ));
         }
         if self.repeat > 1 && self.skip_load && self.ratios.insert + self.ratios.remove > 0.0 {

@@ -161,7 +161,8 @@ pub fn extras(report: &Report, outcome: &Outcome) -> String {
         let scans = outcome.of(Operation::Scan).completed;
         let _ = writeln!(
             text,
-            "Scan check:\n\tRecords returned: {}\n\tWrong scans: {} of {scans}\n\t\ttoo many records {}, keys not ascending {}\n\t\tfirst key before the start {}",
+            "Scan check:\n\tRecords returned: {}\n\tWrong scans: {} of {scans}\n\t\ttoo many records {}, keys not \
+             ascending {}\n\t\tfirst key before the start {}",
             outcome.scanned_records, errors.scans, errors.too_many, errors.not_ascending, errors.before_start
         );
     }
@@ -256,7 +257,8 @@ fn processor(text: &mut String, outcome: &Outcome) {
     let cpu = &outcome.cpu;
     let _ = writeln!(
         text,
-        "Processor:\n\tUser seconds: {:.4}\n\tSystem seconds: {:.4}\n\tCores busy: {:.2}\n\tContext switches: {} voluntary\n\t\t{} involuntary",
+        "Processor:\n\tUser seconds: {:.4}\n\tSystem seconds: {:.4}\n\tCores busy: {:.2}\n\tContext switches: {} \
+         voluntary\n\t\t{} involuntary",
         cpu.user_seconds,
         cpu.system_seconds,
         outcome.cores(),

@@ -16,34 +16,36 @@ use crate::report::table::{Best, Marked, Part, ranked};
 
 /// Explanation of the figures in the text.
 const CAPTION: [&str; 2] = [
-    "Memory is the growth of the process since just before the cache is created; its peak is in the table, as a multiple of the memory. \
-     leafpress is configured with the memory itself. For the others, a capacity was searched at which the process \
-     fits; entries weigh their stored key and value.",
+    "Memory is the growth of the process since just before the cache is created; its peak is in the table, as a \
+     multiple of the memory. leafpress is configured with the memory itself. For the others, a capacity was searched \
+     at which the process fits; entries weigh their stored key and value.",
     "Every hit was compared with the expected value. A star marks the best of its column.",
 ];
 
 const NOTES: [&str; 6] = [
-    "<b>Memory</b> is the growth of the process's resident memory since just before the cache was created, sampled 50 times per second. Each \
-     cache ran in its own process, with this program's allocator.",
-    "<b>Capacity</b> is the one configured for a cache. For leafpress it is the memory itself; for the others, a capacity was searched at \
-     which the process fits into the memory.",
-    "<b>A hit</b> is a read that found its key; its value was copied out or decoded, and compared with the expected one. \
-     <b>A miss</b> is followed by the insertion, whose time is included.",
+    "<b>Memory</b> is the growth of the process's resident memory since just before the cache was created, sampled 50 \
+     times per second. Each cache ran in its own process, with this program's allocator.",
+    "<b>Capacity</b> is the one configured for a cache. For leafpress it is the memory itself; for the others, a \
+     capacity was searched at which the process fits into the memory.",
+    "<b>A hit</b> is a read that found its key; its value was copied out or decoded, and compared with the expected \
+     one. <b>A miss</b> is followed by the insertion, whose time is included.",
     "<b>With miss cost</b>, each miss also waits for the backend, each thread for its own.",
-    "<b>With --rate</b>, requests arrive as a Poisson process, each thread with an equal share of the rate, whether the cache keeps up or not. \
-     Latency then counts from the intended start, queueing included. The warm-up runs at full speed.",
+    "<b>With --rate</b>, requests arrive as a Poisson process, each thread with an equal share of the rate, whether \
+     the cache keeps up or not. Latency then counts from the intended start, queueing included. The warm-up runs at \
+     full speed.",
     "Values are derived from a hash of key and version, so that each can be verified without a second copy.",
 ];
 
 /// Explanation of latencies.
 fn times(options: &Options) -> &'static str {
     if options.rate.is_some() {
-        "Requests arrive as a Poisson process, whether the cache keeps up or not; those still queued at the end are the \
-         backlog. Latency counts from the intended start to the answer: the value copied out or decoded; for misses with the insertion, \
-         without the backend. The benchmark's own work in between is included."
+        "Requests arrive as a Poisson process, whether the cache keeps up or not; those still queued at the end are \
+         the backlog. Latency counts from the intended start to the answer: the value copied out or decoded; for \
+         misses with the insertion, without the backend. The benchmark's own work in between is included."
     } else {
-        "Look-aside: misses are inserted. Latency is that of the cache's own calls, with the value copied out or decoded: hits; \
-         misses with the insertion. Charged: as if each miss had also waited for the backend, each thread for its own."
+        "Look-aside: misses are inserted. Latency is that of the cache's own calls, with the value copied out or \
+         decoded: hits; misses with the insertion. Charged: as if each miss had also waited for the backend, each \
+         thread for its own."
     }
 }
 
@@ -148,8 +150,8 @@ fn different_work(outcome: &Outcome) -> Option<String> {
     let (least, most) = outcome.operations()?;
     (!outcome.did_the_same()).then(|| {
         format!(
-            "Each cache ran for the same time and did {} to {} operations, so hits and charged throughput have no best. The verdict \
-             compares the first operations that all have done; use --operations for equal numbers.",
+            "Each cache ran for the same time and did {} to {} operations, so hits and charged throughput have no \
+             best. The verdict compares the first operations that all have done; use --operations for equal numbers.",
             thousands(least),
             thousands(most)
         )

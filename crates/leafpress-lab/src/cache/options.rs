@@ -161,12 +161,15 @@ pub struct Options {
         value_name = "DISTRIBUTION",
         help_heading = "Work",
         display_order = 25,
-        help = "Distribution of keys: uniform, zipfian[:THETA] (or zipf), self-similar[:H], hotset[:KEYS_PCT:OPERATIONS_PCT] \
-                [default: hotset:20:80 for the paper's objects, else zipfian:0.99]"
+        help = "Distribution of keys: uniform, zipfian[:THETA] (or zipf), self-similar[:H], \
+                hotset[:KEYS_PCT:OPERATIONS_PCT] [default: hotset:20:80 for the paper's objects, else zipfian:0.99]"
     )]
     pub distribution: Option<Distribution>,
     /// Total bytes of keys and values [default: 8 times the memory]
-    #[arg(long = "working-set", value_name = "BYTES", help_heading = "Work", display_order = 24, value_parser = Bytes::parse_u64)]
+    #[arg(
+        long = "working-set", value_name = "BYTES", help_heading = "Work", display_order = 24,
+        value_parser = Bytes::parse_u64
+    )]
     pub working_set_bytes: Option<u64>,
     /// Move the hot set after N measured operations of all threads
     #[arg(long, value_name = "OPERATIONS", help_heading = "Work", display_order = 25)]

@@ -407,7 +407,8 @@ impl Outcome {
                 let (stale, wrong, expired) = (mismatches.stale, mismatches.wrong, mismatches.expired);
                 let example = mismatches.examples.first().map_or("", String::as_str);
                 troubles.push(format!(
-                    "MISMATCHES: {engine}: {stale} stale values, {wrong} of wrong bytes, {expired} expired; the first: {example}"
+                    "MISMATCHES: {engine}: {stale} stale values, {wrong} of wrong bytes, {expired} expired; the first: \
+                     {example}"
                 ));
             }
         }
@@ -426,8 +427,8 @@ impl Outcome {
             let rate = measured.rate.as_ref()?;
             (!rate.keeps_up(measured.operations())).then(|| {
                 format!(
-                    "FELL BEHIND: {}: {} of {} requests per second; {} were still queued at the end, so latencies are those of a growing \
-                     queue",
+                    "FELL BEHIND: {}: {} of {} requests per second; {} were still queued at the end, so latencies are \
+                     those of a growing queue",
                     line.engine,
                     thousands(measured.throughput() as u64),
                     thousands(rate.asked as u64),

@@ -15,14 +15,15 @@ use crate::report::tsv::{Cell, number, word};
 
 const NOTES: [&str; 4] = [
     "<b>IOPS</b> are requests per second, MB are 10<sup>6</sup> bytes.",
-    "<b>us per block</b> is 1 / IOPS: the time between the completions of two requests, a measure of throughput. With Q requests in flight each \
-     takes about Q times as long (Little's law). Harper's thesis (2018) used it as the latency: its SSD's 110 us at queue depth 4 are a \
-     latency of about 463 us.",
-    "<b>Latency</b> is the time of a request, from before the system call that submits it until its completion is seen, as fio's \
-     <code>lat</code>: a read may complete within that call. The call itself, fio's <code>slat</code>, is <code>submit_us</code> in \
-     <code>summary.tsv</code>. Percentiles of fio's own results exclude it; its mean was added to them.",
-    "Requests go where fio's <code>rw=randread:N</code> sends them: one in N to a random block not visited yet, the others directly after the \
-     previous one.",
+    "<b>us per block</b> is 1 / IOPS: the time between the completions of two requests, a measure of throughput. With \
+     Q requests in flight each takes about Q times as long (Little's law). Harper's thesis (2018) used it as the \
+     latency: its SSD's 110 us at queue depth 4 are a latency of about 463 us.",
+    "<b>Latency</b> is the time of a request, from before the system call that submits it until its completion is \
+     seen, as fio's <code>lat</code>: a read may complete within that call. The call itself, fio's <code>slat</code>, \
+     is <code>submit_us</code> in <code>summary.tsv</code>. Percentiles of fio's own results exclude it; its mean was \
+     added to them.",
+    "Requests go where fio's <code>rw=randread:N</code> sends them: one in N to a random block not visited yet, the \
+     others directly after the previous one.",
 ];
 
 /// Builds the report. Its table is `summary.tsv`, a line for each measurement.

@@ -98,7 +98,8 @@ pub(super) fn of_probe(probed: &Probed, measurements: &[Measurement]) -> Vec<Not
     notes.extend(processor(probed, measurements));
     if let Some(reason) = &probed.no_uring {
         let text = format!(
-            "io_uring is not available ({reason}): one thread per request in flight called pread and pwrite instead, which costs more processor time"
+            "io_uring is not available ({reason}): one thread per request in flight called pread and pwrite instead, \
+             which costs more processor time"
         );
         notes.push(Note::new(Topic::Engine, text));
     }
@@ -130,7 +131,8 @@ fn beneath(probed: &Probed) -> Vec<Note> {
             )
         });
         let text = format!(
-            "no direct I/O: {reason}. Blocks read before come from the page cache{memory}: these are not the device's figures"
+            "no direct I/O: {reason}. Blocks read before come from the page cache{memory}: these are not the device's \
+             figures"
         );
         notes.push(Note::new(Topic::PageCache, text));
     }
@@ -151,8 +153,8 @@ fn beneath(probed: &Probed) -> Vec<Note> {
             ),
         };
         let text = format!(
-            "{device} is a virtual disk ({by}): these are the hypervisor's figures, with its caches and limits, not a device's. {file}; \
-             direct I/O does not bypass that"
+            "{device} is a virtual disk ({by}): these are the hypervisor's figures, with its caches and limits, not a \
+             device's. {file}; direct I/O does not bypass that"
         );
         notes.push(Note::new(Topic::VirtualDisk, text));
     } else if let Some(file) = &medium.backing_file {
@@ -176,7 +178,8 @@ fn beneath(probed: &Probed) -> Vec<Note> {
 fn holes(probed: &Probed) -> Option<Note> {
     (probed.hole_bytes > probed.bytes / HOLES).then(|| {
         let text = format!(
-            "the file has {} bytes that its file system has not stored (holes, or compressed): reads of them do not reach the device",
+            "the file has {} bytes that its file system has not stored (holes, or compressed): reads of them do not \
+             reach the device",
             probed.hole_bytes
         );
         Note::new(Topic::Holes, text)
@@ -190,8 +193,9 @@ fn again(probed: &Probed) -> Option<Note> {
         reread.second_us < reread.first_us * REREAD_RATIO && reread.first_us - reread.second_us > REREAD_LEAST_US;
     quicker.then(|| {
         let text = format!(
-            "{} blocks of {} took {:.0} us each on the first read and {:.0} us on the second (medians, one at a time): a cache \
-             outside this machine answers repeated reads, so figures over a small file are better than those over a large one",
+            "{} blocks of {} took {:.0} us each on the first read and {:.0} us on the second (medians, one at a time): \
+             a cache outside this machine answers repeated reads, so figures over a small file are better than those \
+             over a large one",
             reread.blocks,
             Bytes(reread.block_bytes),
             reread.first_us,
@@ -212,8 +216,8 @@ fn too_quick(probed: &Probed, measurements: &[Measurement]) -> Option<Note> {
     let why = match p50 {
         us if us < MIN_DEVICE_US => "no device on a bus is that fast: the reads come from memory",
         us if us < MIN_FLASH_US => {
-            "a read of NAND flash takes at least 50 us: the reads come from a cache (the device's, the controller's or a hypervisor's), or this is an \
-             unusually fast medium"
+            "a read of NAND flash takes at least 50 us: the reads come from a cache (the device's, the controller's or \
+             a hypervisor's), or this is an unusually fast medium"
         }
         _ => return None,
     };
@@ -240,7 +244,8 @@ fn limit(measurements: &[Measurement]) -> Option<Note> {
             same.then(|| {
                 let sizes: Vec<_> = three.iter().map(|m| Bytes(m.block_bytes).to_string()).collect();
                 let text = format!(
-                    "{operation}s of {} reach the same {most:.0} per second at depth {depth}: this is a limit on requests, not the device's limit",
+                    "{operation}s of {} reach the same {most:.0} per second at depth {depth}: this is a limit on \
+                     requests, not the device's limit",
                     sizes.join(", ")
                 );
                 Note::new(Topic::Limit, text)
@@ -253,8 +258,8 @@ fn limit(measurements: &[Measurement]) -> Option<Note> {
 fn stopped(m: &Measurement, wanted_seconds: f64) -> Option<Note> {
     (m.seconds > wanted_seconds * STEADY_RATIO + LATE_SECONDS).then(|| {
         let text = format!(
-            "{}s of {} at depth {} went on for {:.1} s instead of {wanted_seconds}: a request hung, or this program was suspended; measure \
-             again",
+            "{}s of {} at depth {} went on for {:.1} s instead of {wanted_seconds}: a request hung, or this program \
+             was suspended; measure again",
             m.operation,
             Bytes(m.block_bytes),
             m.queue_depth,
@@ -278,8 +283,8 @@ fn unsteady(m: &Measurement) -> Option<Note> {
     };
     let per_second = |requests: f64| requests / (m.seconds * 0.3);
     let text = format!(
-        "the rate of {}s of {} at depth {} {change} from {:.0} to {:.0} per second while it was measured: a burst allowance, a cache filling up, \
-         or other work on the machine; measure longer",
+        "the rate of {}s of {} at depth {} {change} from {:.0} to {:.0} per second while it was measured: a burst \
+         allowance, a cache filling up, or other work on the machine; measure longer",
         m.operation,
         Bytes(m.block_bytes),
         m.queue_depth,
@@ -302,7 +307,8 @@ fn processor(probed: &Probed, measurements: &[Measurement]) -> Option<Note> {
         .filter_map(|m| Some((m, m.cores?)))
         .find(|(m, cores)| *cores >= BUSY * threads(m))?;
     let text = format!(
-        "the processor was busy ({:.2} cores) with {}s of {} at depth {}: the result reflects its speed too, not only the device's",
+        "the processor was busy ({:.2} cores) with {}s of {} at depth {}: the result reflects its speed too, not only \
+         the device's",
         busy.1,
         busy.0.operation,
         Bytes(busy.0.block_bytes),

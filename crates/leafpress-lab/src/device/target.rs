@@ -55,7 +55,8 @@ impl Target {
             return Ok(target);
         }
         if options.write {
-            let reason = "--write requires a directory, in which the probe creates its own file: an existing file is never written";
+            let reason = "--write requires a directory, in which the probe creates its own file: an existing file is \
+                          never written";
             return Err(refuse(path, reason).into());
         }
         let target = Self::existing(options, &about, medium)?;
@@ -143,7 +144,8 @@ impl Target {
         let least = options.largest_block_bytes() * MIN_BLOCKS;
         if len < least {
             let reason = format!(
-                "{} bytes long, which is less than {MIN_BLOCKS} blocks of {}: use a larger file, or smaller --block-bytes",
+                "{} bytes long, which is less than {MIN_BLOCKS} blocks of {}: use a larger file, or smaller \
+                 --block-bytes",
                 len,
                 Bytes(options.largest_block_bytes())
             );

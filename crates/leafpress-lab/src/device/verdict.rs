@@ -18,7 +18,8 @@ pub(super) fn verdict(report: &Report) -> Option<String> {
         None => (alone.latency.p50_us.unwrap_or(alone.latency.mean_us), ""),
     };
     Some(format!(
-        "A {operation} of {}{place} takes {us:.0} us (median, {} in flight); at most {} {operation}s/s ({}, {} in flight) or {:.0} MB/s.",
+        "A {operation} of {}{place} takes {us:.0} us (median, {} in flight); at most {} {operation}s/s ({}, {} in \
+         flight) or {:.0} MB/s.",
         Bytes(alone.block_bytes),
         alone.queue_depth,
         thousands(by_count.iops.round() as u64),

@@ -96,7 +96,10 @@ pub struct EvalConfig {
     #[arg(long, value_name = "N", help_heading = "Tree")]
     pub shards: usize,
     /// How keys are assigned to shards: hash or range [default: hash]
-    #[arg(long = "shard-by", value_name = "CHOICE", help_heading = "Tree", action = Set, value_parser = words::shard_by_range)]
+    #[arg(
+        long = "shard-by", value_name = "CHOICE", help_heading = "Tree", action = Set,
+        value_parser = words::shard_by_range
+    )]
     pub shard_by_range: bool,
     /// Sizes of landing buffers (`LANDING_LIST`, `BTREE_LANDING_BUFFER_BYTES`).
     #[arg(skip)]
@@ -138,7 +141,10 @@ pub struct EvalConfig {
     #[arg(skip)]
     pub iaa_codecs: Vec<String>,
     /// Include dynamic Huffman tables in the IAA runs: on or off [default: on]
-    #[arg(long, value_name = "ON|OFF", num_args = 0..=1, default_missing_value = "on", help_heading = "Accelerators", action = Set, value_parser = words::flag)]
+    #[arg(
+        long, value_name = "ON|OFF", num_args = 0..=1, default_missing_value = "on", help_heading = "Accelerators",
+        action = Set, value_parser = words::flag
+    )]
     pub qpl_dynamic: bool,
     /// Also run zlib under Intel zlib-accel
     #[arg(long, help_heading = "Accelerators")]
@@ -172,8 +178,8 @@ pub struct EvalConfig {
         help_heading = "Tree",
         display_order = 31,
         value_parser = words::temperature_rule,
-        help = "How the codec auto detects cold leaves: costs[:SLOWDOWN_PCT], deviation[:FACTOR] (the ZipCache paper's) or \
-                deviation:auto[:SLOWDOWN_PCT] [default: costs:50]"
+        help = "How the codec auto detects cold leaves: costs[:SLOWDOWN_PCT], deviation[:FACTOR] (the ZipCache \
+                paper's) or deviation:auto[:SLOWDOWN_PCT] [default: costs:50]"
     )]
     #[serde(with = "as_text")]
     pub temperature: TemperatureRule,

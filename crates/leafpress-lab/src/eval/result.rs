@@ -8,8 +8,8 @@ use crate::harness::resident_memory::{Resident, Weight, is_little};
 use crate::harness::timeline::Moment;
 
 /// Why the resident memory of little is not known at the end of a run.
-const CHANGED: &str = "an index this small is weighed after the load, and it has changed since; the run's own threads and buffers would dominate \
-    its growth";
+const CHANGED: &str = "an index this small is weighed after the load, and it has changed since; the run's own threads \
+    and buffers would dominate its growth";
 
 /// Measurements of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -192,8 +192,8 @@ fn check_preload(launcher: &Launcher, runs: &[Configuration], cancel: &AtomicBoo
     let reason = match engine {
         Ok(engine) if engine == "zlib_accel_preload" => return Ok(()),
         Ok(_) => format!(
-            "{library} was preloaded, but zlib's calls do not go through it: it is another library, or a library that it needs is \
-             missing (`ldd {library}` shows which)"
+            "{library} was preloaded, but zlib's calls do not go through it: it is another library, or a library that \
+             it needs is missing (`ldd {library}` shows which)"
         ),
         Err(LabError::Child { reason }) => format!("{library} cannot be preloaded: {reason}"),
         Err(other) => return Err(other),

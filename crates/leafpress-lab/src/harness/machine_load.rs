@@ -11,8 +11,9 @@ pub(crate) fn caution(other_cores: Option<f64>, unchanged: &str) -> Option<Strin
     let (other_cores, cores) = (other_cores?, cores() as f64);
     (other_cores >= BUSY.1.max(cores * BUSY.0)).then(|| {
         format!(
-            "The machine was busy: other work took {other_cores:.1} of {cores} cores during the measurement. Throughput is lower and latencies are \
-             longer than on a quiet machine; {unchanged} are not affected. Measure again when it is quiet."
+            "The machine was busy: other work took {other_cores:.1} of {cores} cores during the measurement. \
+             Throughput is lower and latencies are longer than on a quiet machine; {unchanged} are not affected. \
+             Measure again when it is quiet."
         )
     })
 }

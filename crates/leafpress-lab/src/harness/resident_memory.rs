@@ -18,8 +18,8 @@ const LITTLE_BYTES: u64 = 64 << 20;
 const MIN_BYTES: u64 = 128 << 10;
 
 /// Where figures of resident memory are from, in words.
-pub(crate) const RESIDENT: &str = "Resident: the growth of the process over the load; an index smaller than 64M is loaded once more for \
-    that figure, in a process without huge pages.";
+pub(crate) const RESIDENT: &str = "Resident: the growth of the process over the load; an index smaller than 64M is \
+    loaded once more for that figure, in a process without huge pages.";
 
 /// Growth of a process's resident memory, or why it is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -45,12 +45,14 @@ impl Address {
             LabError::option(
                 "redis",
                 format!(
-                    "the URL cannot be read{reason}: it is redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss:// for TLS, or unix:///PATH"
+                    "the URL cannot be read{reason}: it is redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss:// for \
+                     TLS, or unix:///PATH"
                 ),
             )
         })?;
         if matches!(info.addr(), ConnectionAddr::TcpTls { insecure: true, .. }) {
-            let reason = "certificates are always checked: name the authority of the server's by --redis-ca instead of #insecure";
+            let reason = "certificates are always checked: name the authority of the server's by --redis-ca instead of \
+                          #insecure";
             return Err(LabError::option("redis", reason));
         }
         let has_database = match url.split_once("://") {

@@ -22,14 +22,16 @@ const GIB: f64 = (1_u64 << 30) as f64;
 const MIB: f64 = (1_u64 << 20) as f64;
 
 const NOTES: [&str; 6] = [
-    "<b>Memory</b> is that of <code>MEMORY USAGE</code>: the value, the name, and the key's entry. A server's tables, buffers and \
-     fragmentation come on top, and stay.",
+    "<b>Memory</b> is that of <code>MEMORY USAGE</code>: the value, the name, and the key's entry. A server's tables, \
+     buffers and fragmentation come on top, and stay.",
     "<b>LZ4 by clients</b>: programs compress each string, and each value of a hash, where that makes it shorter.",
-    "<b>Module</b>: the values that were read are put into a tree of the module's default settings, as the module stores them, and its \
-     memory is projected to all keys. Every key keeps its name and its entry in the server.",
-    "<b>On SSD</b>: the compressed records of a cache with a disk tier, which needs about two bytes of memory for each.",
+    "<b>Module</b>: the values that were read are put into a tree of the module's default settings, as the module \
+     stores them, and its memory is projected to all keys. Every key keeps its name and its entry in the server.",
+    "<b>On SSD</b>: the compressed records of a cache with a disk tier, which needs about two bytes of memory for \
+     each.",
     "<b>Idle</b> is the time since the last use; servers with an LFU policy do not tell it.",
-    "The time that the servers were busy is an upper bound: the time of each batch of commands, less the shortest round trip.",
+    "The time that the servers were busy is an upper bound: the time of each batch of commands, less the shortest \
+     round trip.",
 ];
 
 impl Group {
@@ -180,7 +182,8 @@ fn cautions(survey: &Survey) -> Vec<String> {
     }
     if survey.bytes_error > 0.1 {
         cautions.push(format!(
-            "Few large keys dominate the sample, so that memory is known to ±{}% only: --sample-keys all looks at all keys.",
+            "Few large keys dominate the sample, so that memory is known to ±{}% only: --sample-keys all looks at all \
+             keys.",
             percent(survey.bytes_error, 0)
         ));
     }

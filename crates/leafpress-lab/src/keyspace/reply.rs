@@ -102,7 +102,8 @@ impl Reply {
             Self::Error(Refusal::Command(message)) => Err(LabError::Server {
                 server: server.to_owned(),
                 reason: format!(
-                    "the user may not run {name} ({message}). Let it run the commands that docs/commands/advise.md lists, or use another user"
+                    "the user may not run {name} ({message}). Let it run the commands that docs/commands/advise.md \
+                     lists, or use another user"
                 ),
             }),
             Self::Error(Refusal::Other(message)) if message.starts_with("NOAUTH") => Err(LabError::Server {

@@ -104,7 +104,8 @@ impl Model {
             "INFO" => {
                 let keys = self.keys.len();
                 let text = format!(
-                    "# Server\r\nredis_version:7.0.1\r\nused_memory:1000000\r\n# Keyspace\r\ndb0:keys={keys},expires=0\r\n"
+                    "# Server\r\nredis_version:7.0.1\r\nused_memory:1000000\r\n# \
+                     Keyspace\r\ndb0:keys={keys},expires=0\r\n"
                 );
                 Reply::Bytes(text.into_bytes())
             }
@@ -176,7 +177,8 @@ fn keys() -> BTreeMap<Vec<u8>, Value> {
     let mut keys = BTreeMap::new();
     for number in 0..3000 {
         let text = format!(
-            "{{\"user\":{number},\"roles\":[\"reader\",\"writer\"],\"theme\":\"dark\",\"locale\":\"en_GB\",\"visits\":{}}}",
+            "{{\"user\":{number},\"roles\":[\"reader\",\"writer\"],\"theme\":\"dark\",\
+             \"locale\":\"en_GB\",\"visits\":{}}}",
             number * 7
         );
         keys.insert(

@@ -30,8 +30,8 @@ impl Access {
             LabError::option(
                 "distribution",
                 format!(
-                    "`{text}`: {reason}; known: uniform, X,Y (the hot X% of the pages get Y% of the accesses, as in 20,80), zipfian[:THETA] \
-                     with THETA > 0, self-similar[:H] with 0 < H < 0.5"
+                    "`{text}`: {reason}; known: uniform, X,Y (the hot X% of the pages get Y% of the accesses, as in \
+                     20,80), zipfian[:THETA] with THETA > 0, self-similar[:H] with 0 < H < 0.5"
                 ),
             )
         };

@@ -17,11 +17,12 @@ use crate::report::palette::colours;
 use crate::report::{self, Part};
 
 const NOTES: [&str; 5] = [
-    "These are <b>computed</b>, not measured: <code>leafpress pool</code> measures. docs/commands/model.md describes the formulas and their assumptions.",
-    "<b>Microseconds per page</b> is the mean time of getting a page, hits and misses alike. <b>Hit is compressed</b> is the probability that a hit \
-     must be decoded.",
-    "<b>As published</b> charges every miss with a compression and assumes that every cached page is equally likely to be hit. <b>Corrected</b> \
-     charges only pages that are compressed, and keeps hot pages raw.",
+    "These are <b>computed</b>, not measured: <code>leafpress pool</code> measures. docs/commands/model.md describes \
+     the formulas and their assumptions.",
+    "<b>Microseconds per page</b> is the mean time of getting a page, hits and misses alike. <b>Hit is compressed</b> \
+     is the probability that a hit must be decoded.",
+    "<b>As published</b> charges every miss with a compression and assumes that every cached page is equally likely to \
+     be hit. <b>Corrected</b> charges only pages that are compressed, and keeps hot pages raw.",
     "Codec and device times are inputs. A device's latency depends on its load.",
     "No compression is the horizontal line across the charts, with raw pages only.",
 ];
@@ -127,8 +128,8 @@ fn head(options: &Options) -> String {
                 .device_iops
                 .map_or_else(String::new, |iops| format!(" · at most {iops} reads/s"));
             format!(
-                "Corrected formulas · replacement {} · {overhead} · {} us per hit{background}{iops} · a sixteenth stays raw for pages in transit: \
-                 the best share is at most {}%\n",
+                "Corrected formulas · replacement {} · {overhead} · {} us per hit{background}{iops} · a sixteenth \
+                 stays raw for pages in transit: the best share is at most {}%\n",
                 replacement(options),
                 brief(options.hit_us),
                 tables::percent(MAX_COMPRESSED, 1)
@@ -224,8 +225,8 @@ fn conclusion(outcome: &Outcome) -> String {
     let raw = &outcome.raw;
     match (outcome.recommended(), outcome.best()) {
         (Some(best), _) => format!(
-            "Give {}% of the memory to pages compressed by {}: hit ratio {}% vs {}% uncompressed, time per page {} us vs \
-             {} us, {:.2} times the throughput.",
+            "Give {}% of the memory to pages compressed by {}: hit ratio {}% vs {}% uncompressed, time per page {} us \
+             vs {} us, {:.2} times the throughput.",
             share_of_memory(best.best.share),
             best.codec.name,
             tables::percent(best.best.hit_ratio, 1),
@@ -235,8 +236,8 @@ fn conclusion(outcome: &Outcome) -> String {
             best.best.pages_per_second / raw.pages_per_second
         ),
         (None, Some(best)) => format!(
-            "Compress nothing: {} at {}% would take {:.1}% less time per page, which is within the error of the computation ({}%): {} us \
-             vs {} us.",
+            "Compress nothing: {} at {}% would take {:.1}% less time per page, which is within the error of the \
+             computation ({}%): {} us vs {} us.",
             best.codec.name,
             share_of_memory(best.best.share),
             100.0 * gain(raw, &best.best),
@@ -286,16 +287,16 @@ pub(crate) fn costs(document: &mut Document<'_>, savings: &[Savings], prices: &P
     let source = match prices.cores_saved {
         Some(_) => "Cores saved as given.",
         None => {
-            "Cores saved at equal throughput, by the model; a worker that waits for the device counts as a core in use. With asynchronous reads, pass \
-             the measured figure with --cores-saved-pct."
+            "Cores saved at equal throughput, by the model; a worker that waits for the device counts as a core in \
+             use. With asynchronous reads, pass the measured figure with --cores-saved-pct."
         }
     };
     let share = tables::percent(prices.share(), 1);
     let notes = [
         source.to_owned(),
         format!(
-            "Total saved = {share}% x compute saved. Raw memory saved: the additional memory of an uncompressed cache with the same microseconds per \
-             page. Items without a price are not included."
+            "Total saved = {share}% x compute saved. Raw memory saved: the additional memory of an uncompressed cache \
+             with the same microseconds per page. Items without a price are not included."
         ),
     ];
     document.table(Table {

@@ -65,7 +65,9 @@ pub struct Options {
     #[arg(long, alias = "data", value_name = "BYTES", allow_hyphen_values = true, value_parser = Bytes::parse_u64)]
     pub data_bytes: u64,
     /// Total memory of the cache [default: 15GiB]
-    #[arg(short = 'm', long = "memory", value_name = "BYTES", allow_hyphen_values = true, value_parser = Bytes::parse_u64)]
+    #[arg(
+        short = 'm', long = "memory", value_name = "BYTES", allow_hyphen_values = true, value_parser = Bytes::parse_u64
+    )]
     pub memory_bytes: u64,
     /// Page size [default: 8KiB]
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = Bytes::parse_u64)]

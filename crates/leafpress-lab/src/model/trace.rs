@@ -196,8 +196,8 @@ impl Reading<'_> {
             self.read += read as u64;
             if line.last() != Some(&b'\n') && read as u64 == MAX_LINE_BYTES {
                 return Err(self.refuse(format!(
-                    "line {number} is longer than {MAX_LINE_BYTES} bytes, so this is not a text trace; if it has 8 bytes per \
-                     page number, use --trace-format u64le"
+                    "line {number} is longer than {MAX_LINE_BYTES} bytes, so this is not a text trace; if it has 8 \
+                     bytes per page number, use --trace-format u64le"
                 )));
             }
             let text = if number == 1 { without_mark(&line) } else { &line };
@@ -212,14 +212,15 @@ impl Reading<'_> {
                     .is_ok_and(|text| text.chars().all(|c| c == '\t' || !c.is_control())) =>
                 {
                     return Err(self.refuse(format!(
-                        "line {number} is not text; for 8 bytes per page number use --trace-format u64le, and for a trace of a cache's \
-                         requests (libCacheSim's, ARC's, Twitter's) `leafpress advise --trace FILE`"
+                        "line {number} is not text; for 8 bytes per page number use --trace-format u64le, and for a \
+                         trace of a cache's requests (libCacheSim's, ARC's, Twitter's) `leafpress advise --trace FILE`"
                     )));
                 }
                 None => {
                     let shown: String = String::from_utf8_lossy(text).chars().take(40).collect();
                     return Err(self.refuse(format!(
-                        "line {number} is not a page number: `{}`; expected one decimal number from 0 to {}; --skip-junk skips such lines",
+                        "line {number} is not a page number: `{}`; expected one decimal number from 0 to {}; \
+                         --skip-junk skips such lines",
                         shown.escape_default(),
                         u64::MAX
                     )));
@@ -254,7 +255,8 @@ impl Reading<'_> {
                 8 => self.access(u64::from_le_bytes(number))?,
                 rest => {
                     return Err(self.refuse(format!(
-                        "{rest} bytes are left at its end: page numbers have 8 bytes each; if it is text, use --trace-format text"
+                        "{rest} bytes are left at its end: page numbers have 8 bytes each; if it is text, use \
+                         --trace-format text"
                     )));
                 }
             }
@@ -272,7 +274,8 @@ fn learnt(path: &Path, reuse: &Reuse, rate: f64, skipped_lines: u64) -> Result<T
         return Err(LabError::data(
             name,
             format!(
-                "a sample of {rate} has only {sampled} pages, and at least {MIN_SAMPLED_PAGES} are needed; use a larger --trace-sample"
+                "a sample of {rate} has only {sampled} pages, and at least {MIN_SAMPLED_PAGES} are needed; use a \
+                 larger --trace-sample"
             ),
         ));
     }

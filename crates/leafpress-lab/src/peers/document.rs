@@ -37,8 +37,8 @@ pub(super) fn document<'r>(config: &'r PeersConfig, outcome: &'r PeersOutcome) -
             @if let Some(svg) = frontier(config, outcome)? {
                 (figure("Throughput vs memory", &svg))
                 p.faint {
-                    "Up and to the left is better; the line is the Pareto frontier. Memory is the growth of the process over the load, \
-                     for all maps."
+                    "Up and to the left is better; the line is the Pareto frontier. Memory is the growth of the \
+                     process over the load, for all maps."
                 }
             }
         })
@@ -77,11 +77,12 @@ fn notes(outcome: &PeersOutcome) -> String {
         Some(format!("{} chose {chosen}. ", line.peer))
     });
     format!(
-        "{}A record has {:.0} bytes of key and value. {RESIDENT} All maps use this program's \
-         allocator, and keys and values of their real length: inline if all have the same length, else boxed. Between the load \
-         and the workload a tree finishes its background work (dictionary, compaction): up to {settled:.1} s here, not included in any \
-         figure; memory is measured after it. All figures include choosing keys; every key is checked at the end, and some reads \
-         during the run. Compare only within one table: other work on the machine affects figures between runs.",
+        "{}A record has {:.0} bytes of key and value. {RESIDENT} All maps use this program's allocator, and keys and \
+         values of their real length: inline if all have the same length, else boxed. Between the load and the \
+         workload a tree finishes its background work (dictionary, compaction): up to {settled:.1} s here, not \
+         included in any figure; memory is measured after it. All figures include choosing keys; every key is checked \
+         at the end, and some reads during the run. Compare only within one table: other work on the machine affects \
+         figures between runs.",
         chosen.collect::<String>(),
         outcome.record_bytes
     )

@@ -47,13 +47,15 @@ fn recommendation(plan: &Plan, best: &Alternative) -> String {
     let over = best.memory_bytes - plan.options.memory_bytes as f64;
     let what = match best.kind {
         Kind::Tree if over > 0.0 => format!(
-            "Compress, and buy {} of memory: a Tree holds all of the {total} of records in {memory} (±{}%), {} more than the {given}",
+            "Compress, and buy {} of memory: a Tree holds all of the {total} of records in {memory} (±{}%), {} more \
+             than the {given}",
             about(over),
             percent(plan.sampled.error, 1),
             about(over)
         ),
         Kind::Tree => format!(
-            "Compress: a Tree holds all of the {total} of records in {memory} (±{}%), which is less than the {given} of memory",
+            "Compress: a Tree holds all of the {total} of records in {memory} (±{}%), which is less than the {given} \
+             of memory",
             percent(plan.sampled.error, 1)
         ),
         Kind::CacheEnough => format!(
@@ -62,26 +64,31 @@ fn recommendation(plan: &Plan, best: &Alternative) -> String {
             percent(best.memory_hits, 1)
         ),
         Kind::Cache => format!(
-            "Compress: a Cache in {memory} of the {given} of memory answers {}% of the requests to the {total} of records",
+            "Compress: a Cache in {memory} of the {given} of memory answers {}% of the requests to the {total} of \
+             records",
             percent(best.memory_hits, 1)
         ),
         Kind::Uncompressed => format!(
-            "Neither buy nor compress: an uncompressed cache in {memory} of the {given} of memory answers {}% of the requests",
+            "Neither buy nor compress: an uncompressed cache in {memory} of the {given} of memory answers {}% of the \
+             requests",
             percent(best.memory_hits, 1)
         ),
         Kind::UncompressedEnough => format!(
-            "Buy {} of memory: compression does not pay, and an uncompressed cache of {memory} answers {}% of the requests",
+            "Buy {} of memory: compression does not pay, and an uncompressed cache of {memory} answers {}% of the \
+             requests",
             about(over),
             percent(best.memory_hits, 1)
         ),
         Kind::CacheAndSsd => format!(
-            "Compress, and add an SSD: of the requests to {total} of records, a Cache in {memory} of memory answers {}%, and {} of SSD {}%",
+            "Compress, and add an SSD: of the requests to {total} of records, a Cache in {memory} of memory answers \
+             {}%, and {} of SSD {}%",
             percent(best.memory_hits, 1),
             about(best.ssd_bytes),
             percent(best.ssd_hits, 1)
         ),
         Kind::PagePool => format!(
-            "Keep the {total} of records on an SSD: a page pool in {memory} of memory answers {}% of the requests, the SSD the others",
+            "Keep the {total} of records on an SSD: a page pool in {memory} of memory answers {}% of the requests, the \
+             SSD the others",
             percent(best.memory_hits, 1)
         ),
     };
@@ -217,7 +224,8 @@ pub(super) fn cautions(plan: &Plan) -> Vec<String> {
     }
     if sampled.records < FEW_RECORDS || sampled.records as f64 * sampled.record_bytes < FEW_BYTES {
         cautions.push(format!(
-            "The sample has only {} records of {} bytes: the memory of a Tree is that of its smallest parts, too much for each record.",
+            "The sample has only {} records of {} bytes: the memory of a Tree is that of its smallest parts, too much \
+             for each record.",
             thousands(sampled.records),
             thousands(sampled.record_bytes.round() as u64)
         ));
@@ -254,15 +262,15 @@ pub(super) fn cautions(plan: &Plan) -> Vec<String> {
     }
     if let Some((_, record_bytes)) = &plan.trace {
         cautions.push(
-            "A trace has first requests for records, which any cache misses. It does not say which records are neighbours: the page \
-             pool is omitted."
+            "A trace has first requests for records, which any cache misses. It does not say which records are \
+             neighbours: the page pool is omitted."
                 .into(),
         );
         let factor = record_bytes / sampled.record_bytes;
         if !(1.0 / OTHER_LENGTH..=OTHER_LENGTH).contains(&factor) {
             cautions.push(format!(
-                "Records of the trace have {record_bytes:.0} bytes on average, those of the sample {:.0}: the trace's hits need not be \
-                 those of such records.",
+                "Records of the trace have {record_bytes:.0} bytes on average, those of the sample {:.0}: the trace's \
+                 hits need not be those of such records.",
                 sampled.record_bytes
             ));
         }
@@ -276,7 +284,8 @@ pub(super) fn cautions(plan: &Plan) -> Vec<String> {
         ));
     }
     cautions.push(
-        "Times are those of a sample, parts of which the processor's caches hold: a read of much memory takes some 0.1 to 0.5 us more."
+        "Times are those of a sample, parts of which the processor's caches hold: a read of much memory takes some 0.1 \
+         to 0.5 us more."
             .into(),
     );
     cautions

@@ -10,14 +10,14 @@ use crate::report::{NOT_APPLICABLE, tsv};
 
 const NOTES: [&str; 7] = [
     "<b>Uncompressed</b>: key and value, and 64 bytes for an entry. Times are those of a hash map.",
-    "<b>Tree</b>: the sample in a tree of default settings; its memory is projected by the bytes of keys and values. The error is that of \
-     the spread of four parts of the sample, with a probability of 95%.",
-    "<b>Cache</b>: a cache of default settings, filled with the sample until it evicted. Hits are those of S3-FIFO, which is simulated with \
-     fewer objects of the same popularity, or by the trace.",
-    "<b>Cache and SSD</b>: what leaves memory is compressed with <code>zstd:3</code> and written; four fifths of the SSD are filled, and two \
-     bytes of memory know a record. A hit on the SSD brings the record back.",
-    "<b>Page pool</b>: all records on the SSD, in pages of 8 KiB in the order of their keys, kept in memory uncompressed or with \
-     <code>lz4</code>. A page has many records, of which few are hot.",
+    "<b>Tree</b>: the sample in a tree of default settings; its memory is projected by the bytes of keys and values. \
+     The error is that of the spread of four parts of the sample, with a probability of 95%.",
+    "<b>Cache</b>: a cache of default settings, filled with the sample until it evicted. Hits are those of S3-FIFO, \
+     which is simulated with fewer objects of the same popularity, or by the trace.",
+    "<b>Cache and SSD</b>: what leaves memory is compressed with <code>zstd:3</code> and written; four fifths of the \
+     SSD are filled, and two bytes of memory know a record. A hit on the SSD brings the record back.",
+    "<b>Page pool</b>: all records on the SSD, in pages of 8 KiB in the order of their keys, kept in memory \
+     uncompressed or with <code>lz4</code>. A page has many records, of which few are hot.",
     "<b>Cores</b> are CPU time by requests per second. The backend's cores and memory are not counted.",
     "<b>Prices</b> that were not given are those of Amazon's cloud, us-east-1, on demand, 2025: r7g, gp3, c7g.",
 ];
@@ -32,8 +32,8 @@ pub fn document(plan: &Plan) -> Document<'_> {
     document.notes.extend(NOTES);
     document.table(alternatives(plan));
     document.caption(format!(
-        "* the cheapest that answers {}% of what a cache of all records answers. Money is dollars a month: {} for a GiB of memory, {} for a \
-         GB of SSD, {} for a core.",
+        "* the cheapest that answers {}% of what a cache of all records answers. Money is dollars a month: {} for a \
+         GiB of memory, {} for a GB of SSD, {} for a core.",
         percent(plan.options.need, 1).trim_end_matches(".0"),
         plan.options.prices.memory_gib,
         plan.options.prices.ssd_gb,

@@ -240,7 +240,8 @@ fn sessions(count: u64) -> Records {
     for id in 0..count {
         let word = |part: u64| mix(id.wrapping_mul(8) ^ part);
         lines += &format!(
-            "{{\"id\":\"{:016x}\",\"user\":{},\"locale\":\"en-US\",\"roles\":[\"viewer\",\"editor\"],\"theme\":\"dark\",\"cart\":\
+            "{{\"id\":\"{:016x}\",\"user\":{},\"locale\":\"en-US\",\"roles\":[\"viewer\",\"editor\"],\
+             \"theme\":\"dark\",\"cart\":\
              [{{\"sku\":\"P-{:05}\",\"quantity\":{}}}],\"expires\":{}}}\n",
             word(1),
             word(2) % 100_000_000,

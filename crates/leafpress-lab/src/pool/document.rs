@@ -16,14 +16,16 @@ use crate::report::palette::colours;
 use crate::report::paragraph::wrapped;
 
 const NOTES: [&str; 6] = [
-    "A <b>hit</b> is a page that was in the pool, raw or compressed. <b>Microseconds per page</b> is the mean time to get one, hits and \
-     misses alike, until it can be read; other work of the workers is not included.",
-    "<b>Theory</b> is the hit ratio of Harper's formula (2018) for the memory, its share for compressed pages and the measured compression \
-     ratio, with a uniform or a biased choice of pages: a pool that always holds the hottest pages and has no overhead.",
-    "<b>Held</b> is the pool's own accounting of all its memory: pages, their rounding, tables, and the state of the adaptive \
-     share. <b>Resident</b> is the growth of the process's resident memory since just before the pool was created.",
-    "Workers get the pages of a round one by one and hold them until its end. They request the next page when they have the last: \
-     a closed loop, as in Tyche.",
+    "A <b>hit</b> is a page that was in the pool, raw or compressed. <b>Microseconds per page</b> is the mean time to \
+     get one, hits and misses alike, until it can be read; other work of the workers is not included.",
+    "<b>Theory</b> is the hit ratio of Harper's formula (2018) for the memory, its share for compressed pages and the \
+     measured compression ratio, with a uniform or a biased choice of pages: a pool that always holds the hottest \
+     pages and has no overhead.",
+    "<b>Held</b> is the pool's own accounting of all its memory: pages, their rounding, tables, and the state of the \
+     adaptive share. <b>Resident</b> is the growth of the process's resident memory since just before the pool was \
+     created.",
+    "Workers get the pages of a round one by one and hold them until its end. They request the next page when they \
+     have the last: a closed loop, as in Tyche.",
     "Updates and deletes go to a scratch copy; the given data is only read.",
     "Each of several runs had its own process.",
 ];
@@ -84,7 +86,8 @@ pub fn document(sweep: &Sweep, is_alone: bool) -> Document<'_> {
             .for_each(|verdict| document.paragraph(verdict));
     }
     if !is_alone && sweep.lines.len() > 1 {
-        let note = "* best of its codec. Theory: hit ratio by Harper's formula for the share, the ratio and a uniform or biased choice.";
+        let note = "* best of its codec. Theory: hit ratio by Harper's formula for the share, the ratio and a uniform \
+                    or biased choice.";
         document.text_only(format!("\n{}", wrapped(note, "", "")));
     }
     document.page_only(|| against_share(sweep, &Styles::of(sweep)));

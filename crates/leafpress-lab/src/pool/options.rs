@@ -126,7 +126,9 @@ pub struct Options {
     #[arg(long, value_name = "STORE", help_heading = "Ours: pages")]
     pub store: Option<StoreKind>,
     /// Size of the pages that a file is cut into, as in 8K [default: 8K]
-    #[arg(long, value_name = "BYTES", help_heading = "Ours: pages", display_order = 1, value_parser = Bytes::parse_usize)]
+    #[arg(
+        long, value_name = "BYTES", help_heading = "Ours: pages", display_order = 1, value_parser = Bytes::parse_usize
+    )]
     pub page_bytes: usize,
     /// Read at most N bytes of pages (as in 500M), spread over the whole file; of a directory, the first files
     /// [default: all]
@@ -407,8 +409,8 @@ pub fn bias(text: &str) -> Result<Distribution, LabError> {
         _ => Err(LabError::option(
             "bias",
             format!(
-                "`{text}`: use X,Y: the hot X percent of the pages (above 0 and below 100) get Y percent of the accesses \
-                 (0 to 100), as in 20,80"
+                "`{text}`: use X,Y: the hot X percent of the pages (above 0 and below 100) get Y percent of the \
+                 accesses (0 to 100), as in 20,80"
             ),
         )),
     }

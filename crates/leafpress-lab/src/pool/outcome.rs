@@ -122,8 +122,10 @@ impl Counters {
                 Self { $($field: self.$field.saturating_sub(before.$field),)+ }
             };
         }
-        differences!(raw_hits compressed_hits misses updates removes compressions incompressible restorations raw_evictions
-            compressed_evictions write_backs write_errors sweeps sweep_ns store_read_bytes store_write_bytes deciding_ns)
+        differences!(
+            raw_hits compressed_hits misses updates removes compressions incompressible restorations raw_evictions
+            compressed_evictions write_backs write_errors sweeps sweep_ns store_read_bytes store_write_bytes deciding_ns
+        )
     }
 
     /// Returns the number of hits of both kinds.

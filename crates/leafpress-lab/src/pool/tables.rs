@@ -236,7 +236,8 @@ pub(super) fn verdict(sweep: &Sweep, codec: leafpress::Codec) -> Option<String> 
     let best = sweep.best_fixed(codec)?;
     let outcome = &sweep.adaptive(codec)?.report.as_ref()?.outcome;
     Some(format!(
-        "Adaptive: {:.1}% of the memory compressed on average, {:.1}% {} microseconds per page than the best fixed share, {}.",
+        "Adaptive: {:.1}% of the memory compressed on average, {:.1}% {} microseconds per page than the best fixed \
+         share, {}.",
         outcome.compressed_share() * 100.0,
         over.abs(),
         if over > 0.0 { "more" } else { "fewer" },

@@ -58,7 +58,8 @@ impl Sweep {
         let change = us / raw_us.max(1e-9) - 1.0;
         let word = if change > 0.0 { "more" } else { "less" };
         Some(format!(
-            "{codec}, {} of the memory compressed: {}% {word} time per page than without compression ({us:.2} us, {raw_us:.2} without); {}% hits, {}% without.",
+            "{codec}, {} of the memory compressed: {}% {word} time per page than without compression ({us:.2} us, \
+             {raw_us:.2} without); {}% hits, {}% without.",
             share(line, &report.outcome),
             percent(change.abs(), 0),
             percent(report.outcome.hit_ratio(), 1),
@@ -95,8 +96,9 @@ pub(super) fn over_budget(report: &Report) -> Option<String> {
     let held = report.outcome.held.bytes_held as f64;
     (resident > budget && resident > held).then(|| {
         format!(
-            "With {} the process grew by {}% of the budget, though the pool held {}% of it: the other {} are thread stacks, codec contexts, and \
-             memory cached by the allocator. They do not depend on the budget, so they matter with a small one.",
+            "With {} the process grew by {}% of the budget, though the pool held {}% of it: the other {} are thread \
+             stacks, codec contexts, and memory cached by the allocator. They do not depend on the budget, so they \
+             matter with a small one.",
             report.options.codec,
             percent(resident / budget, 0),
             percent(held / budget, 0),

@@ -14,7 +14,8 @@ const SHOWN: u64 = 4;
 pub(crate) fn words(subject: &str, timeline: &[Moment], shift_at: u64) -> String {
     let Some(moved) = around_move(timeline, shift_at) else {
         return format!(
-            "{subject}: the run ended before its hot set moved, at {} operations: use more --seconds or a lower --shift-at\n",
+            "{subject}: the run ended before its hot set moved, at {} operations: use more --seconds or a lower \
+             --shift-at\n",
             thousands(shift_at)
         );
     };

@@ -77,11 +77,13 @@ mod tests {
     #[test]
     fn long_lines_are_wrapped_and_tables_are_not() {
         let text = "one two three four\n  five six seven eight\nlabel     : nine ten eleven twelve\n\
-                    ───\n a table wider than the limit\n───\n and goes on so\n───\n! thirteen fourteen\nend of it all, it is";
+                    ───\n a table wider than the limit\n───\n and goes on so\n───\n! thirteen \
+                    fourteen\nend of it all, it is";
         assert_eq!(
             narrow_to(16, text),
-            "one two three\n  four\n  five six seven\n    eight\nlabel     : nine\n            ten\n            eleven\n            \
-             twelve\n───\n a table wider than the limit\n───\n and goes on so\n───\n! thirteen\n  fourteen\nend of it all,\n  it is"
+            "one two three\n  four\n  five six seven\n    eight\nlabel     : \
+             nine\n            ten\n            eleven\n            twelve\n───\n a table wider than the \
+             limit\n───\n and goes on so\n───\n! thirteen\n  fourteen\nend of it all,\n  it is"
         );
         assert_eq!(narrow("short\n"), "short\n");
     }

@@ -22,12 +22,14 @@ const NOTES: [&str; 8] = [
     "<b>Microseconds per block</b> are wall time: the blocks of a batch of 64M are processed one after the other, each \
      with its own buffer. With several threads it is the time per block in bulk: \
      threads work in parallel. <b>CPU</b> is the time of all threads.",
-    "<b>Best</b> is the fastest pass, <b>median</b> the median pass. Passes of all settings are interleaved; before each, every thread \
-     warms up on 512K. A sample of less than 8M for each thread is processed several times per pass.",
-    "A short block at the end of a file is a separate block; in microseconds per block it counts as a fraction of a block.",
+    "<b>Best</b> is the fastest pass, <b>median</b> the median pass. Passes of all settings are interleaved; before \
+     each, every thread warms up on 512K. A sample of less than 8M for each thread is processed several times per \
+     pass.",
+    "A short block at the end of a file is a separate block; in microseconds per block it counts as a fraction of a \
+     block.",
     "A block that does not shrink is stored raw: it counts as its raw bytes, and restoring it is a copy.",
-    "<b>Ratio</b> is raw bytes over stored bytes; over all files that is weighted by size. A stored block is the codec's output in the library: \
-     without a frame's header, length or checksum.",
+    "<b>Ratio</b> is raw bytes over stored bytes; over all files that is weighted by size. A stored block is the \
+     codec's output in the library: without a frame's header, length or checksum.",
     "<b>memcpy</b> copies each block to where compressed blocks go, and back: the floor.",
     "After each pass every block is compared with the original, outside of the measured time.",
 ];
@@ -104,8 +106,8 @@ const PARTS: [Part<'_>; 2] = [
 ];
 
 const CAPTION: [&str; 3] = [
-    "us: microseconds per block, wall time of the best pass; medians are in the files of --out. CPU: all threads. A short block at the \
-     end of a file counts as a fraction of a block.",
+    "us: microseconds per block, wall time of the best pass; medians are in the files of --out. CPU: all threads. A \
+     short block at the end of a file counts as a fraction of a block.",
     "Ratio: raw bytes over stored bytes; a block that does not shrink is stored raw, and counts as its raw bytes.",
     "memcpy copies blocks and copies them back: the floor.",
 ];
@@ -211,7 +213,8 @@ fn by_file<'r>(document: &mut Document<'r>, report: &'r Report) {
 pub(super) fn cautions(report: &Report) -> Vec<String> {
     let busy = report.waited_pct().filter(|_| report.is_busy()).map(|waited| {
         format!(
-            "The machine was busy: {waited:.0}% of the wall time of one thread was spent waiting for a CPU. Use the CPU columns, as the verdict does."
+            "The machine was busy: {waited:.0}% of the wall time of one thread was spent waiting for a CPU. Use the \
+             CPU columns, as the verdict does."
         )
     });
     busy.into_iter().collect()

@@ -184,7 +184,8 @@ fn lengths(options: &Options, files: &[Listed]) -> Result<Vec<usize>, LabError> 
     let (name, most) = longest.map_or(("", 0), |file| (file.name.as_str(), length(file)));
     let too_long = |block_bytes: usize| {
         let reason = format!(
-            "the longest file, {name}, has {most} bytes, less than one block of {block_bytes}: use more data, or smaller blocks"
+            "the longest file, {name}, has {most} bytes, less than one block of {block_bytes}: use more data, or \
+             smaller blocks"
         );
         LabError::option("block-bytes", reason)
     };
@@ -206,7 +207,8 @@ fn fits_in_memory(wanted: u64) -> Result<(), LabError> {
         Some(memory) if wanted > memory / 2 => Err(LabError::option(
             "max-bytes",
             format!(
-                "the data has {wanted} bytes, more than half of this machine's memory: use a sample of it, as in --max-bytes {}",
+                "the data has {wanted} bytes, more than half of this machine's memory: use a sample of it, as in \
+                 --max-bytes {}",
                 Bytes((memory / 8) >> 20 << 20)
             ),
         )),

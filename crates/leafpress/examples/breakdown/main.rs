@@ -314,7 +314,8 @@ fn report() -> Result<bool, Box<dyn Error>> {
     let (tally, elapsed) = run(&tree, &args, &values)?;
     let rate = tally.operations as f64 / elapsed.as_secs_f64();
     println!(
-        "run        {:.3} Mops/s, {:.0} ns per operation and thread ({} threads, {}% reads, {} operations, {} mismatches)",
+        "run        {:.3} Mops/s, {:.0} ns per operation and thread ({} threads, {}% reads, {} operations, {} \
+         mismatches)",
         rate / 1e6,
         args.threads as f64 * 1e9 / rate,
         args.threads,

@@ -46,7 +46,8 @@ pub enum CacheError {
     },
     /// The target of the disk tier is not empty, and no Leafpress cache wrote it. It is unchanged.
     #[error(
-        "disk tier: {place} is not empty and was not written by a Leafpress cache; use another file, or set `overwrite` to discard its contents"
+        "disk tier: {place} is not empty and was not written by a Leafpress cache; use another file, or set \
+         `overwrite` to discard its contents"
     )]
     NotACache {
         /// The file, device or store.

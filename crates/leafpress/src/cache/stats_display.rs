@@ -60,7 +60,8 @@ impl fmt::Display for CacheStats {
         if let Some(disk) = &self.disk {
             write!(
                 f,
-                "\ndisk: {} records in {}; {:.2} bytes of memory per record, write amplification {:.2}; {} records dropped",
+                "\ndisk: {} records in {}; {:.2} bytes of memory per record, write amplification {:.2}; {} records \
+                 dropped",
                 disk.records,
                 MiB(disk.used_bytes),
                 disk.index_bytes as f64 / disk.records.max(1) as f64,

@@ -389,7 +389,12 @@ proptest! {
     }
 
     #[test]
-    fn with_a_disk_that_fails(ops in proptest::collection::vec(op(), 1..150), reads in 0_u64..40, writes in 0_u64..400, torn: bool) {
+    fn with_a_disk_that_fails(
+        ops in proptest::collection::vec(op(), 1..150),
+        reads in 0_u64..40,
+        writes in 0_u64..400,
+        torn: bool,
+    ) {
         let store = Arc::new(FaultyStore::new(MemoryStore::new(4096).unwrap()));
         // The builder writes the superblock and returns the error of a device on which that fails.
         check_cache_after(small().disk(Disk::store(store.clone(), 4 << 20)), None, &ops, || {

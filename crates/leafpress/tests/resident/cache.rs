@@ -227,8 +227,8 @@ fn used_by(threads: u64, memory: u64, codec: &str, disk: Option<Disk>) -> (usize
         let kept = records.iter().sum::<u64>() / records.len() as u64;
         let stats = cache.stats();
         println!(
-            "{threads} threads, {codec}: grew by {grown}, {} held, {} at most, {} records at the end, {kept} in the mean \
-             of {} samples",
+            "{threads} threads, {codec}: grew by {grown}, {} held, {} at most, {} records at the end, {kept} in the \
+             mean of {} samples",
             stats.bytes_held,
             stats.peak_bytes,
             stats.records,

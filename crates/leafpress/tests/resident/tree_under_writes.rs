@@ -70,7 +70,8 @@ fn check(codec: &str, records: u64) {
     let (held, grown, stats) = worst;
     assert!(
         held.max(grown) <= most,
-        "{codec}, {records} records: {settled} bytes were held when it had settled, then {held}, and {grown} were resident: {stats:?}"
+        "{codec}, {records} records: {settled} bytes were held when it had settled, then {held}, and {grown} were \
+         resident: {stats:?}"
     );
 }
 

@@ -248,7 +248,8 @@ proptest! {
         frame_bytes in prop_oneof![Just(1usize), Just(256), Just(1024)],
         steps in steps(),
     ) {
-        let builder = Tree::builder().leaf_bytes(1024).landing_bytes(landing_bytes).layout(layout).frame_bytes(frame_bytes);
+        let builder = Tree::builder().leaf_bytes(1024).landing_bytes(landing_bytes);
+        let builder = builder.layout(layout).frame_bytes(frame_bytes);
         let (engine, tree) = faulty(builder);
         let mut map = BTreeMap::new();
         for n in 0..100u16 {

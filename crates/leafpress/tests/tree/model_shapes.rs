@@ -36,7 +36,8 @@ macro_rules! shapes {
                     landing_bytes in prop_oneof![Just(0usize), Just(64), Just(512), Just(4096)],
                     ops in growth(),
                 ) {
-                    let config = Config { layout, frame_bytes, landing_bytes, dictionary: Dict::Off, ..Config::default() };
+                    let config =
+                        Config { layout, frame_bytes, landing_bytes, dictionary: Dict::Off, ..Config::default() };
                     let tree = config.build(Codec::Lz4 { acceleration: 1 }, $shape).expect("lz4 is compiled in");
                     check(&tree, $shape, &ops);
                 }

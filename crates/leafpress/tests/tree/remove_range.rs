@@ -247,7 +247,8 @@ proptest! {
                 scope.spawn(move || while !is_over.load(Ordering::Relaxed) {
                     if reader == 0 {
                         for n in stays.iter().step_by(7) {
-                            assert_eq!(tree.get(&n.to_be_bytes()).unwrap().as_ref(), map.get(n.to_be_bytes().as_slice()));
+                            let value = tree.get(&n.to_be_bytes()).unwrap();
+                            assert_eq!(value.as_ref(), map.get(n.to_be_bytes().as_slice()));
                         }
                         continue;
                     }

@@ -163,5 +163,10 @@ impl CacheBase {
 fn number<'py>(text: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = text.py();
     let number = py.get_type::<PyInt>().call1((text,));
-    number.map_err(|_| PyTypeError::new_err("the value is not a number: without a serializer a counter is decimal text"))
+    number.map_err(|_| {
+        PyTypeError::new_err(
+            "the value is not a number: without a serializer a counter is decimal \
+                                             text",
+        )
+    })
 }

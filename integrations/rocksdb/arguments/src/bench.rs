@@ -144,5 +144,7 @@ const AFTER_HELP: &str = "\
 Defaults are the white paper's, not db_bench's: docs/bench.md compares them.
 
   leafpress-rocksdb bench --benchmarks=fillseq,readrandom,readrandomwriterandom --compression zstd --threads 2
-  leafpress-rocksdb bench --db /data/bench --compression leafpress:zstd:1,dict=16K --instances 4 --threads 25 --out result
-  leafpress-rocksdb bench --db /data/bench --use_existing_db --benchmarks=readrandom --compression leafpress:zstd:1,dict=16K";
+  leafpress-rocksdb bench --db /data/bench --compression leafpress:zstd:1,dict=16K --instances 4 --threads 25 --out \
+  result
+  leafpress-rocksdb bench --db /data/bench --use_existing_db --benchmarks=readrandom --compression \
+  leafpress:zstd:1,dict=16K";

@@ -50,7 +50,8 @@ options, with their defaults:
   --seconds SECONDS         4          of a round
   --rounds N                5
   --buffered                           reads go through the system's page cache
-  --caches A,B,..           none,rocksdb,leafpress:codec=lz4,leafpress:codec=zstd:1   what is behind the block cache; further
+  --caches A,B,..           none,rocksdb,leafpress:codec=lz4,leafpress:codec=zstd:1   what is behind the block cache; \
+  further
                                        options of a leafpress cache with `+`: leafpress:codec=lz4+dictionary=off
   --directory DIR                      where the database is; a temporary one";
 

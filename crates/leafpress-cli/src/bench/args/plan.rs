@@ -35,7 +35,8 @@ impl BenchArgs {
             } if self.given.has("remove") && !self.given.has("seconds") => LabError::option(
                 option,
                 format!(
-                    "{reason}; here -d is the share of removes, as in PiBench; use --seconds with -m time for the length of a run"
+                    "{reason}; here -d is the share of removes, as in PiBench; use --seconds with -m time for the \
+                     length of a run"
                 ),
             ),
             error => error,

@@ -52,14 +52,14 @@ fn every_option_of_pibench_is_read() {
     let short =
         one("./x.so -n 7 -p 9 -t 3 -f user -k 12 -v 16 -r 0.4 -i 0.3 -u 0.1 -d 0.1 -s 0.1 -m time -c 2 -x 3 -g 1");
     let long = one(
-        "./x.so --records 7 --operations 9 --threads 3 --key_prefix user --key_size 12 --value_size 16 --read_ratio 0.4 \
-                    --insert_ratio 0.3 --update_ratio 0.1 --remove_ratio 0.1 --scan_ratio 0.1 --mode time --protocol 2 --clock 3 \
-                    --garbage_collector 1",
+        "./x.so --records 7 --operations 9 --threads 3 --key_prefix user --key_size 12 --value_size 16 --read_ratio \
+                    0.4 --insert_ratio 0.3 --update_ratio 0.1 --remove_ratio 0.1 --scan_ratio 0.1 --mode time \
+                    --protocol 2 --clock 3 --garbage_collector 1",
     );
     let hyphens = one(
-        "./x.so --records=7 --operations=9 --threads=3 --key-prefix=user --key-size=12 --value-size=16 --read-ratio=0.4 \
-                       --insert-ratio=0.3 --update-ratio=0.1 --remove-ratio=0.1 --scan-ratio=0.1 --mode=TIME --protocol=2 --clock=3 \
-                       --garbage-collector=1",
+        "./x.so --records=7 --operations=9 --threads=3 --key-prefix=user --key-size=12 --value-size=16 \
+                       --read-ratio=0.4 --insert-ratio=0.3 --update-ratio=0.1 --remove-ratio=0.1 --scan-ratio=0.1 \
+                       --mode=TIME --protocol=2 --clock=3 --garbage-collector=1",
     );
     assert_eq!(short, long);
     assert_eq!(short, hyphens);
@@ -75,8 +75,8 @@ fn every_option_of_pibench_is_read() {
         (Some(2), Some(3), Some(1))
     );
     assert_eq!(short.input, Input::Library("./x.so".into()));
-    let rest = "--scan_size 5 --sampling_ms 10 --distribution ZIPFIAN --skew 0.9 --seed 4 --seconds 3 --pool_path /pool --pool_size 99K \
-                --latency_sampling 0.5";
+    let rest = "--scan_size 5 --sampling_ms 10 --distribution ZIPFIAN --skew 0.9 --seed 4 --seconds 3 --pool_path \
+                /pool --pool_size 99K --latency_sampling 0.5";
     let underscores = one(&format!("dummy {rest}"));
     let hyphens = one(&format!(
         "dummy {}",
@@ -184,7 +184,8 @@ fn key_choice_has_its_own_defaults() {
 #[test]
 fn what_is_ours_is_read() {
     let options = one(
-        "leafpress:zstd:1 --rate 5000 --value_source compressible:0.5 --warmup 1.5 --pin spread --repeat 3 --tree shards=2",
+        "leafpress:zstd:1 --rate 5000 --value_source compressible:0.5 --warmup 1.5 --pin spread --repeat 3 --tree \
+         shards=2",
     );
     assert_eq!(
         (options.rate, options.warmup_seconds, options.repeat),

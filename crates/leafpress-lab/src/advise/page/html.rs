@@ -192,7 +192,8 @@ fn values(input: &PageInput) -> String {
         format!(" · an access needs {}", Bytes(input.access_bytes))
     };
     format!(
-        "{} of memory for {} of data in pages of {}{wants} · access {} · device {} us per read · replacement {} · {} worker{}",
+        "{} of memory for {} of data in pages of {}{wants} · access {} · device {} us per read · replacement {} · \
+         {} worker{}",
         Bytes(input.memory_bytes),
         Bytes(data),
         Bytes(input.page_bytes),

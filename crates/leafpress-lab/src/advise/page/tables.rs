@@ -160,7 +160,8 @@ pub(super) fn verify(rows: &[VerifyRow], sentences: &[String]) -> Markup {
             @for sentence in sentences { p { b { (sentence) } } }
             (table("Predicted and measured", &head, &cells.collect::<Vec<_>>()))
             p.faint {
-                "Error: measured over predicted, + is slower. !: more than " (format!("{:.0}", HIT_OFF * 100.0)) " points or "
+                "Error: measured over predicted, + is slower. !: more than " (format!("{:.0}", HIT_OFF * 100.0))
+                " points or "
                 (format!("{:.0}", US_OFF * 100.0)) "% off."
             }
         }

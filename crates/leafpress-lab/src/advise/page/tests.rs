@@ -34,7 +34,8 @@ fn grid_of(input: &PageInput) -> Arc<Grid> {
         ..
     } = &options;
     let key = format!(
-        "{access:?} {replacement} {promote_after_hits} {overhead:?} {data_bytes} {memory_bytes} {page_bytes} {access_bytes:?} {rooms:?} {:?} {:?}",
+        "{access:?} {replacement} {promote_after_hits} {overhead:?} {data_bytes} {memory_bytes} {page_bytes} \
+         {access_bytes:?} {rooms:?} {:?} {:?}",
         input.choice, input.reads
     );
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -79,7 +79,8 @@ impl<'a> Setup<'a> {
             return Err(LabError::option(
                 "verify",
                 format!(
-                    "the sample has {count} whole blocks of {}, and at least {MIN_PAGES} are needed: use a larger sample, or omit it",
+                    "the sample has {count} whole blocks of {}, and at least {MIN_PAGES} are needed: use a larger \
+                     sample, or omit it",
                     Bytes(block_bytes)
                 ),
             ));

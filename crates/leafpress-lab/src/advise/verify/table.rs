@@ -58,8 +58,8 @@ pub(in crate::advise) fn add(document: &mut Document<'_>, verification: &Verific
     document.table(Table::new(HEADINGS, rows).parts(&PARTS));
     let notes = [
         format!(
-            "Predicted by the model from the suite's ratio, the device and codec times measured separately around each run, and {} us \
-             for a raw hit.",
+            "Predicted by the model from the suite's ratio, the device and codec times measured separately around each \
+             run, and {} us for a raw hit.",
             us(verification.hit_us)
         ),
         "a: adaptive share, with a background thread that compresses; predicted for the mean share.".to_owned(),

@@ -39,7 +39,8 @@ impl<'v> Measured<'v> {
             (true, false) => "does NOT confirm that it does not pay",
         };
         format!(
-            "Measured: {} with {}% of the memory, {} us per page; uncompressed, {} us: {}. This {judged} ({} predicted).",
+            "Measured: {} with {}% of the memory, {} us per page; uncompressed, {} us: {}. This {judged} ({} \
+             predicted).",
             self.codec,
             percent(self.best.share, 0),
             us(self.best.us_per_page),
@@ -135,8 +136,8 @@ mod tests {
         let said = |raw, best| sentences(&verification(&[("lz4", 0, 100.0, raw), ("lz4", 60, 60.0, best)])).join(" ");
         assert_eq!(
             said(110.0, 66.0),
-            "Measured: lz4 with 60% of the memory, 66.0 us per page; uncompressed, 110 us: 40.0% less. This confirms that it \
-             pays (40.0% less predicted)."
+            "Measured: lz4 with 60% of the memory, 66.0 us per page; uncompressed, 110 us: 40.0% less. This confirms \
+             that it pays (40.0% less predicted)."
         );
         assert!(
             said(100.0, 98.0).contains("2.0% less. This does NOT confirm that it pays"),

@@ -67,8 +67,8 @@ pub enum EngineSpec {
 fn known() -> String {
     let added: String = added::added().iter().map(|added| format!("{}, ", added.name)).collect();
     format!(
-        "known: leafpress[:CODEC][@POLICY], {added}quick_cache[+CODEC], moka[+CODEC], foyer[+CODEC], as in leafpress:lz4, \
-         leafpress@page and moka+zstd:3"
+        "known: leafpress[:CODEC][@POLICY], {added}quick_cache[+CODEC], moka[+CODEC], foyer[+CODEC], as in \
+         leafpress:lz4, leafpress@page and moka+zstd:3"
     )
 }
 

@@ -22,11 +22,13 @@ const SIZE: (u32, u32) = (1080, 460);
 const RADIUS: i32 = 6;
 
 const NOTES: [&str; 3] = [
-    "<b>LRU</b>: hit ratios of all sizes follow from reuse distances (SHARDS, on a sample of the keys). <b>S3-FIFO</b>: hit ratios \
-     are those of miniature caches, each on a sample of the keys. The per-record eviction of leafpress is closer to S3-FIFO.",
-    "<b>Uncompressed</b>: memory is keys, values and the configured overhead per entry. Other overhead is not included, so the points of measured \
-     caches lie to the right of their curve.",
-    "<b>Compressed</b>: memory is that of leafpress per byte of keys and values, measured by filling it with records of this workload.",
+    "<b>LRU</b>: hit ratios of all sizes follow from reuse distances (SHARDS, on a sample of the keys). \
+     <b>S3-FIFO</b>: hit ratios are those of miniature caches, each on a sample of the keys. The per-record eviction \
+     of leafpress is closer to S3-FIFO.",
+    "<b>Uncompressed</b>: memory is keys, values and the configured overhead per entry. Other overhead is not \
+     included, so the points of measured caches lie to the right of their curve.",
+    "<b>Compressed</b>: memory is that of leafpress per byte of keys and values, measured by filling it with records \
+     of this workload.",
 ];
 
 /// Adds the curves to a report; `points` are caches that were run, at bytes of memory and the share of the reads that
@@ -83,7 +85,8 @@ fn legend(has_points: bool) -> Markup {
             @for curve in Curve::ALL {
                 span {
                     (PreEscaped(format!(
-                        "<svg width=\"34\" height=\"10\" style=\"display:inline-block;width:34px;vertical-align:middle;margin-right:5px\">\
+                        "<svg width=\"34\" height=\"10\" \
+                         style=\"display:inline-block;width:34px;vertical-align:middle;margin-right:5px\">\
                          <line x1=\"0\" y1=\"5\" x2=\"34\" y2=\"5\" stroke=\"{}\" stroke-width=\"3\"{}/></svg>",
                         css(hue(curve)),
                         if is_dashed(curve) { " stroke-dasharray=\"8 5\"" } else { "" }

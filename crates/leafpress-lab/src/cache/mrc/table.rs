@@ -45,15 +45,16 @@ pub(super) fn notes(curves: &HitCurves) -> [String; 2] {
     let user_bytes = held.user_bytes as f64 / held.records.max(1) as f64;
     [
         format!(
-            "hit ratio by memory: {} requests{warmup}; LRU by SHARDS on {} keys ({}% of those requested), S3-FIFO by miniature simulation on {}% of all keys",
+            "hit ratio by memory: {} requests{warmup}; LRU by SHARDS on {} keys ({}% of those requested), S3-FIFO by \
+             miniature simulation on {}% of all keys",
             thousands(curves.requests),
             thousands(curves.sampled_keys),
             share(curves.rate),
             share(curves.miniature_rate),
         ),
         format!(
-            "uncompressed record: key, value and {} bytes of overhead; compressed: {:.1} bytes for {user_bytes:.1} of key and value (factor {:.3}), \
-             measured with {} records in {} of {}{left}",
+            "uncompressed record: key, value and {} bytes of overhead; compressed: {:.1} bytes for {user_bytes:.1} of \
+             key and value (factor {:.3}), measured with {} records in {} of {}{left}",
             curves.entry_bytes,
             held.per_record(),
             held.per_byte(),

@@ -300,7 +300,8 @@ impl Workload {
         let (count, (key, value)) = (cachebench.keys(), cachebench.mean_bytes);
         let bytes = count as f64 * (key + value);
         description.push(format!(
-            "{} of keys and values, {:.1} times the memory; keys of {key:.1} bytes on average, values of {value:.0}, from {source}",
+            "{} of keys and values, {:.1} times the memory; keys of {key:.1} bytes on average, values of {value:.0}, \
+             from {source}",
             about(bytes),
             bytes / options.memory_bytes as f64
         ));
@@ -360,8 +361,9 @@ impl Workload {
                 let (wanted, there) = (lengths.mean() * self.count as f64, corpus.total_bytes());
                 (wanted > there as f64).then(|| {
                     format!(
-                        "The values have {} in total and are cut from {}, so each byte of the data is stored {:.1} times. Repeated values \
-                         compress better than the data does; use more data for representative ratios.",
+                        "The values have {} in total and are cut from {}, so each byte of the data is stored {:.1} \
+                         times. Repeated values compress better than the data does; use more data for representative \
+                         ratios.",
                         about(wanted),
                         about(there as f64),
                         wanted / there as f64

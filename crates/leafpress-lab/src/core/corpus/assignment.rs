@@ -94,8 +94,8 @@ impl fmt::Display for Repeats {
         let times = *keys as f64 / (*values).max(1) as f64;
         write!(
             f,
-            "The data has {values} value{} for {keys} keys, so each is stored {times:.1} times. Repeated values compress better than the data \
-             does; use more data or fewer keys for representative ratios.",
+            "The data has {values} value{} for {keys} keys, so each is stored {times:.1} times. Repeated values \
+             compress better than the data does; use more data or fewer keys for representative ratios.",
             if *values == 1 { "" } else { "s" }
         )
     }

@@ -21,7 +21,8 @@ pub enum DeviceError {
     },
     /// The file system has too little room for the probe's file; nothing was written.
     #[error(
-        "{}: a probe file of {} needs that space and {} to spare, and {} are free: use a smaller --file-bytes, or another directory",
+        "{}: a probe file of {} needs that space and {} to spare, and {} are free: use a smaller --file-bytes, or \
+         another directory",
         path.display(), Bytes(*wanted_bytes), Bytes(*spare_bytes), about(*free_bytes as f64)
     )]
     NoRoom {
@@ -35,7 +36,8 @@ pub enum DeviceError {
         free_bytes: u64,
     },
     /// The probe's file could not be filled; it is gone again.
-    #[error("{}: the probe file could be written up to byte {written_bytes} of {wanted_bytes}, then: {source}; it is removed again", path.display())]
+    #[error("{}: the probe file could be written up to byte {written_bytes} of {wanted_bytes}, then: {source}; it is \
+             removed again", path.display())]
     Fill {
         /// The directory.
         path: PathBuf,

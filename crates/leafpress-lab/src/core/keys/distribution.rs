@@ -69,8 +69,9 @@ impl Distribution {
         }
     }
 
-    const HELP: &str = "known: uniform, zipfian[:THETA] and latest[:THETA] with THETA > 0, self-similar[:H] with 0 < H < 0.5, \
-                        hotset[:KEYS_PCT:OPERATIONS_PCT] or KEYS_PCT,OPERATIONS_PCT with 0 < KEYS_PCT < 100 and 0 <= OPERATIONS_PCT <= 100";
+    const HELP: &str = "known: uniform, zipfian[:THETA] and latest[:THETA] with THETA > 0, self-similar[:H] with 0 < H \
+                        < 0.5, hotset[:KEYS_PCT:OPERATIONS_PCT] or KEYS_PCT,OPERATIONS_PCT with 0 < KEYS_PCT < 100 and \
+                        0 <= OPERATIONS_PCT <= 100";
 }
 
 impl fmt::Display for Distribution {

@@ -39,7 +39,8 @@ pub enum LoadOrder {
     Random,
 }
 
-words!(LoadOrder, "load-order", "unknown order `{}`; known: sequential random": Sequential "sequential", Random "random");
+words!(LoadOrder, "load-order", "unknown order `{}`; known: sequential random":
+    Sequential "sequential", Random "random");
 
 /// From a key's number to its bytes: keys that lie ready, or else a buffer for the number, big-endian with zeros in
 /// front, so that byte order is number order.

@@ -16,19 +16,20 @@ use crate::report::numbers::thousands;
 
 /// Explanation of the figures.
 const NOTES: [&str; 7] = [
-    "<b>Bytes held</b> is all the memory of the tree by its own accounting: leaves, inner nodes, landing buffers, large values, \
-     dictionaries and retired memory not yet freed, each with its allocator's slack. <b>User bytes</b> are the keys and values \
-     in it. <b>Memory saved</b> is 1 - held / user, negative when the tree is larger than its data. Contexts that codecs \
-     keep per thread belong to the process and are not included; <b>Resident</b> memory is the \
-     system's own figure after the load, for comparison: up to 1 MB of it is the process's.",
-    "Every read copies the value out and compares all of it with the possible values of its key; after the timed window every key is \
-     checked once more. A missing key, a stale value or a wrong byte is a mismatch. The cost of choosing keys and of checking is included in \
-     throughput, not in latency.",
-    "Values are cut from the data byte for byte. The key space is loaded with neighbouring cuts under neighbouring keys; each write \
-     puts another cut, from far away in the data, so memory after writes is that of shuffled records.",
-    "The load is closed-loop: each thread starts its next operation when the last one ends, so a stall delays the operations behind \
-     it instead of being counted for each of them.",
-    "CPU seconds are those of the process in the timed window only; throughput per core divides by them, background threads included.",
+    "<b>Bytes held</b> is all the memory of the tree by its own accounting: leaves, inner nodes, landing buffers, \
+     large values, dictionaries and retired memory not yet freed, each with its allocator's slack. <b>User bytes</b> \
+     are the keys and values in it. <b>Memory saved</b> is 1 - held / user, negative when the tree is larger than its \
+     data. Contexts that codecs keep per thread belong to the process and are not included; <b>Resident</b> memory is \
+     the system's own figure after the load, for comparison: up to 1 MB of it is the process's.",
+    "Every read copies the value out and compares all of it with the possible values of its key; after the timed \
+     window every key is checked once more. A missing key, a stale value or a wrong byte is a mismatch. The cost of \
+     choosing keys and of checking is included in throughput, not in latency.",
+    "Values are cut from the data byte for byte. The key space is loaded with neighbouring cuts under neighbouring \
+     keys; each write puts another cut, from far away in the data, so memory after writes is that of shuffled records.",
+    "The load is closed-loop: each thread starts its next operation when the last one ends, so a stall delays the \
+     operations behind it instead of being counted for each of them.",
+    "CPU seconds are those of the process in the timed window only; throughput per core divides by them, background \
+     threads included.",
     "Each row ran in its own process. Runs followed each other on one machine, and other work on it affects them.",
     "Latencies cover the whole timed window, in HDR histograms with three significant digits.",
 ];

@@ -143,7 +143,8 @@ pub(super) fn caption(setting: &Setting<'_>) -> String {
     if setting.load_order() == Some(LoadOrder::Sequential) {
         caption += " Loaded in the order of the keys, in bulk.";
     }
-    caption += " Held/user byte: all memory of the tree at the end of a run over the keys and values in it, minimum to maximum. ";
+    caption += " Held/user byte: all memory of the tree at the end of a run over the keys and values in it, minimum to \
+                maximum. ";
     caption += RESIDENT;
     for line in &setting.lines {
         if let Some(why) = line.resident_unknown() {

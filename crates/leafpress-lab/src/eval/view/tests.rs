@@ -162,7 +162,8 @@ fn a_verdict_is_of_one_workload_and_names_the_worst() {
         ];
     });
     let words = outcome.table.split_whitespace().collect::<Vec<_>>().join(" ");
-    let part = "the same per core. Worst, write_only: 54% less memory held, 75% fewer operations per second, 75% fewer per core.";
+    let part = "the same per core. Worst, write_only: 54% less memory held, 75% fewer operations per second, 75% fewer \
+                per core.";
     assert!(words.contains(part), "{words}");
 }
 
@@ -232,8 +233,8 @@ fn reports_and_draws_a_move_of_the_hot_keys() {
     assert!(widest <= 120, "{widest} columns:\n{}", outcome.table);
     let words = outcome.table.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in [
-        "hotset: lz4: mean read 1.00 us before the hot set moved, at most 4.00 after, 1.00 at the end; back within a tenth after \
-         1,000 operations",
+        "hotset: lz4: mean read 1.00 us before the hot set moved, at most 4.00 after, 1.00 at the end; back within a \
+         tenth after 1,000 operations",
         "hotset: zstd:1: the run ended before its hot set moved",
     ] {
         assert!(words.contains(part), "{part}:\n{words}");

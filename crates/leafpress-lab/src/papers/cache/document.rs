@@ -13,14 +13,15 @@ use crate::report::html::{all, legend, pair};
 use crate::report::numbers::thousands;
 
 /// The source of the paper's results.
-const THE_PAPERS: &str = "The paper's figures are from 16 threads on a machine with 384 GB and a drive with built-in compression (ScaleFlux CSD 3000), mostly \
-     vs xcache, CacheLib and Kangaroo, which are not run here. They show the trend, not what this machine should reach.";
+const THE_PAPERS: &str = "The paper's figures are from 16 threads on a machine with 384 GB and a drive with built-in \
+     compression (ScaleFlux CSD 3000), mostly vs xcache, CacheLib and Kangaroo, which are not run here. They show the \
+     trend, not what this machine should reach.";
 /// Explanation of the columns.
 const NOTES: [&str; 3] = [
-    "Read: all reads, hits and misses, with the backend's time for misses. Charged: operations per second if each miss had waited \
-     for the backend too. A cache without a disk tier has only the memory.",
-    "Every key is inserted once before the warm-up (up to three times the bytes of memory and disk). Memory is the growth of the process; \
-     leafpress may exceed its budget by 5% and 8M, which is significant for a small one.",
+    "Read: all reads, hits and misses, with the backend's time for misses. Charged: operations per second if each miss \
+     had waited for the backend too. A cache without a disk tier has only the memory.",
+    "Every key is inserted once before the warm-up (up to three times the bytes of memory and disk). Memory is the \
+     growth of the process; leafpress may exceed its budget by 5% and 8M, which is significant for a small one.",
     "Every hit was compared with the expected value. A star marks the best of its scenario.",
 ];
 
@@ -98,7 +99,8 @@ fn how(figure: &FigureOutcome, first: &Options) -> String {
         .map_or_else(String::new, |at| format!(", hot set moved after {}", thousands(at)));
     let plural = if threads == 1 { "" } else { "s" };
     format!(
-        "The paper's {whose}: {memory} ({} times --scale {}), {threads} thread{plural}; measured: {measured}{shift}; a miss costs {} us",
+        "The paper's {whose}: {memory} ({} times --scale {}), {threads} thread{plural}; measured: {measured}{shift}; a \
+         miss costs {} us",
         Bytes(options.memory_bytes),
         options.scale,
         options.backend_us

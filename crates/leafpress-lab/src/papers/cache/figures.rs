@@ -39,11 +39,12 @@ impl Figure {
     pub(super) fn about(self) -> &'static str {
         match self {
             Self::Fig7 => {
-                "Hit ratio and throughput with a working set far larger than the cache: DRAM and SSD as parts of 6 TB of keys and values. Moderate \
-                 locality, GET:PUT 1:1."
+                "Hit ratio and throughput with a working set far larger than the cache: DRAM and SSD as parts of 6 TB \
+                 of keys and values. Moderate locality, GET:PUT 1:1."
             }
             Self::Fig8 => {
-                "Throughput and DRAM hit ratio by locality, and by DRAM to working set; all fits into DRAM and SSD. GET:PUT 1:1."
+                "Throughput and DRAM hit ratio by locality, and by DRAM to working set; all fits into DRAM and SSD. \
+                 GET:PUT 1:1."
             }
             Self::Fig9 => {
                 "Latency of GETs by DRAM to working set; all fits into DRAM and SSD. Moderate locality, GET:PUT 1:1."
@@ -55,18 +56,19 @@ impl Figure {
                 "Bytes written to the SSD per byte of records evicted from DRAM, with values of 32, 64 and 128 bytes."
             }
             Self::Fig12 => {
-                "Hot leaves kept uncompressed (the paper's bypass; here the codec auto) and not (lz4). Strong locality; all fits into DRAM \
-                 and SSD."
+                "Hot leaves kept uncompressed (the paper's bypass; here the codec auto) and not (lz4). Strong \
+                 locality; all fits into DRAM and SSD."
             }
             Self::Fig13 => {
                 "The hot set moves at once: mean latency of GETs before, at worst, and after. Strong locality."
             }
             Self::Fig14 => {
-                "Values of which 100 to 30% do not compress (eta). DRAM to working set 1:16, moderate locality, GET:PUT 1:1; all fits into \
-                 DRAM and SSD."
+                "Values of which 100 to 30% do not compress (eta). DRAM to working set 1:16, moderate locality, \
+                 GET:PUT 1:1; all fits into DRAM and SSD."
             }
             Self::Fig16 => {
-                "Values of 64 bytes, 256 bytes and 2 KB together, an equal number of bytes each: the paper's tiny, medium and large objects."
+                "Values of 64 bytes, 256 bytes and 2 KB together, an equal number of bytes each: the paper's tiny, \
+                 medium and large objects."
             }
         }
     }
@@ -75,14 +77,14 @@ impl Figure {
     pub(super) fn result(self) -> Option<&'static str> {
         match self {
             Self::Fig7 => Some(
-                "moderate locality, 128 GB and 1 TB: hits 2.6, 29.2 and 30.9 points above xcache, CacheLib and Kangaroo, throughput 6.1, \
-                 75.0 and 76.1% above",
+                "moderate locality, 128 GB and 1 TB: hits 2.6, 29.2 and 30.9 points above xcache, CacheLib and \
+                 Kangaroo, throughput 6.1, 75.0 and 76.1% above",
             ),
             Self::Fig8 => Some("throughput up to 72.4% above the best competitor"),
             Self::Fig9 => Some("p90 of a GET up to 42.4% below the others', p99 similar"),
             Self::Fig11 => Some(
-                "64 B, SSD pages of 16 KB filled to 90%: 3.7% of CacheLib's writes, 9.8% of xcache's, 53.5% of Kangaroo's, counted \
-                 behind the drive's own compression",
+                "64 B, SSD pages of 16 KB filled to 90%: 3.7% of CacheLib's writes, 9.8% of xcache's, 53.5% of \
+                 Kangaroo's, counted behind the drive's own compression",
             ),
             Self::Fig12 => Some("with the bypass vs without it, in the rows of auto"),
             Self::Fig10 | Self::Fig13 | Self::Fig14 | Self::Fig16 => None,

@@ -51,8 +51,10 @@ pub enum Figure {
 }
 
 words!(Figure, "paper",
-    "unknown figure `{}`; known: fig7 fig8 fig9 fig10 fig11 fig12 fig13 fig14 fig16, or no figure for the paper's objects alone":
-    Fig7 "fig7", Fig8 "fig8", Fig9 "fig9", Fig10 "fig10", Fig11 "fig11", Fig12 "fig12", Fig13 "fig13", Fig14 "fig14", Fig16 "fig16");
+    "unknown figure `{}`; known: fig7 fig8 fig9 fig10 fig11 fig12 fig13 fig14 fig16, or no figure for the paper's \
+     objects alone":
+    Fig7 "fig7", Fig8 "fig8", Fig9 "fig9", Fig10 "fig10", Fig11 "fig11", Fig12 "fig12", Fig13 "fig13",
+    Fig14 "fig14", Fig16 "fig16");
 serde_as_text!(Figure);
 
 impl Figure {

@@ -19,15 +19,17 @@ use crate::suite::phrases::{in_words, libraries, not_available, us};
 const NOTES: [&str; 7] = [
     "<b>Each alone</b>: values are compressed separately, as in a cache that finds each record by its key. \
      <b>Frames</b>: as many values as fit, neighbours by key, as in a block store; a longer value has its own frame.",
-    "<b>Read</b> is the mean time to decode one frame, the cost of reading one record. <b>Compress</b> and <b>decompress</b> are \
-     times per record when all are processed in sequence.",
+    "<b>Read</b> is the mean time to decode one frame, the cost of reading one record. <b>Compress</b> and \
+     <b>decompress</b> are times per record when all are processed in sequence.",
     "<b>Ratio</b> is bytes of values over stored bytes. A dictionary counts as stored bytes. Keys are not included.",
-    "<b>Dictionaries</b> are trained from values of the dump, evenly spread over its keys, for each codec that supports one. The training \
-     values are among those measured.",
-    "<b>One piece</b> is all values concatenated as one frame of <code>zstd -19</code>: the limit. Nothing can be read from it \
-     without decoding everything before it.",
-    "Incompressible values are stored raw. <b>memcpy</b> copies the bytes: the floor. Every record is compared with the original.",
-    "Passes of all settings are interleaved; <b>median</b> is the median pass, the other times are those of the fastest.",
+    "<b>Dictionaries</b> are trained from values of the dump, evenly spread over its keys, for each codec that \
+     supports one. The training values are among those measured.",
+    "<b>One piece</b> is all values concatenated as one frame of <code>zstd -19</code>: the limit. Nothing can be read \
+     from it without decoding everything before it.",
+    "Incompressible values are stored raw. <b>memcpy</b> copies the bytes: the floor. Every record is compared with \
+     the original.",
+    "Passes of all settings are interleaved; <b>median</b> is the median pass, the other times are those of the \
+     fastest.",
 ];
 
 /// Builds the report. Its table is `records.tsv`, a line for each codec, place and number of threads and one for the
@@ -56,10 +58,12 @@ pub fn document(report: &Report) -> Document<'_> {
             let chart = frontier(report, threads, named())?;
             Ok(html! {
                 @if let Some(chart) = chart {
-                    (legend_and(named().map(|(name, hue)| (hue, name)), "filled: with a dictionary, or where none applies; rings: without"))
+                    (legend_and(named().map(|(name, hue)| (hue, name)), "filled: with a dictionary, or where none \
+                                                                         applies; rings: without"))
                     (figure("Ratio vs the time to read one record", &chart))
                     p.faint {
-                        "Each line goes from single records to ever larger frames. The broad line is the Pareto frontier."
+                        "Each line goes from single records to ever larger frames. The broad line is the Pareto \
+                         frontier."
                     }
                 }
             })
@@ -82,9 +86,10 @@ const PARTS: [Part<'_>; 2] = [
 ];
 
 const CAPTION: [&str; 4] = [
-    "Records are compressed separately, or in frames of neighbours by key, as many as fit. Ratio: bytes of values over stored bytes, \
-     dictionary included.",
-    "Compress, decompress: microseconds per record, wall time of the best pass over all; medians are in the files of --out.",
+    "Records are compressed separately, or in frames of neighbours by key, as many as fit. Ratio: bytes of values over \
+     stored bytes, dictionary included.",
+    "Compress, decompress: microseconds per record, wall time of the best pass over all; medians are in the files of \
+     --out.",
     "Read: microseconds to decode one frame, the cost of reading a record.",
     "◆ on the Pareto frontier of ratio and read time.",
 ];

@@ -72,8 +72,9 @@ impl Shard {
             return String::new();
         }
         format!(
-            "{entries} entries of {}, {raw} raw bytes of {}, {stored} stored of {}, {pressed} compressed of {}, {lost} out of place, \
-             {listed} kept raw of {} in {listed_bytes} bytes of {}, {in_regions} in regions, {regions} bytes of regions in {} of {}",
+            "{entries} entries of {}, {raw} raw bytes of {}, {stored} stored of {}, {pressed} compressed of {}, {lost} \
+             out of place, {listed} kept raw of {} in {listed_bytes} bytes of {}, {in_regions} in regions, {regions} \
+             bytes of regions in {} of {}",
             self.entries,
             self.raw_bytes,
             self.stored_bytes,

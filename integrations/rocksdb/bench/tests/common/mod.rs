@@ -106,7 +106,8 @@ impl Table {
     #[track_caller]
     pub fn number(&self, row: usize, column: &str) -> f64 {
         let text = self.get(row, column);
-        text.parse().unwrap_or_else(|_| panic!("{column}: {text} is not a number"))
+        text.parse()
+            .unwrap_or_else(|_| panic!("{column}: {text} is not a number"))
     }
 }
 

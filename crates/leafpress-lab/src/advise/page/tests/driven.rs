@@ -20,8 +20,9 @@ fn probe(what: &str) -> String {
          clearInterval(look);\n\
          setTimeout(() => {{\nconst found = document.createElement('pre');\nfound.id = 'probe';\n\
          const figure = (id) => document.getElementById(id).value;\n\
-         found.textContent = JSON.stringify({{ hash: location.hash, hit: figure('f-hit'), us: figure('f-us'), pages: figure('f-pages'), \
-         worth: figure('f-memory'), conclusion: document.getElementById('conclusion').textContent, failures, harmed: window.harmed ?? 0,\n\
+         found.textContent = JSON.stringify({{ hash: location.hash, hit: figure('f-hit'), us: figure('f-us'), pages: \
+         figure('f-pages'), worth: figure('f-memory'), conclusion: document.getElementById('conclusion').textContent, \
+         failures, harmed: window.harmed ?? 0,\n\
          charts: [...document.querySelectorAll('figure:not([hidden]) .drawing svg')].length,\n\
          wide: document.documentElement.scrollWidth > document.documentElement.clientWidth }});\n\
          document.body.append(found);\n}}, 1000);\n}}, 20);\n</script>"
@@ -250,7 +251,8 @@ fn sliders_change_the_figures_to_the_models() {
 /// Figures and sentence change in one step: a reader never sees a mix of old and new.
 #[test]
 fn figures_and_sentence_change_together() {
-    let look = "window.seen = [document.getElementById('f-us').textContent, document.getElementById('conclusion').textContent];";
+    let look = "window.seen = [document.getElementById('f-us').textContent, \
+                document.getElementById('conclusion').textContent];";
     let what = [
         move_slider("r-share", "35"),
         choose("s-codec", "lz4"),

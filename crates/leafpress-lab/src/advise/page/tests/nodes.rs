@@ -42,7 +42,8 @@ fn read(html: &str, cases: &[Value]) -> Option<Vec<Value>> {
          const results = cases.map((options) => {{\n\
          const model = new Model(options, grid);\nconst codec = options.codecs[0];\n\
          const point = options.share > 0 ? model.point(codec, options.share) : model.raw(options.memoryBytes);\n\
-         const best = options.mostCompressed ? model.evaluate(codec, model.raw(options.memoryBytes)).best.share : null;\n\
+         const best = options.mostCompressed ? model.evaluate(codec, model.raw(options.memoryBytes)).best.share : \
+         null;\n\
          return {{ ...point, best }};\n}});\n",
         SCRIPTS[0],
         embedded(html),
@@ -105,7 +106,8 @@ fn compare(input: &PageInput, access: &Access, cases: usize) {
         let codec = &options.codecs[*codec];
         json!({
             "access": access.name(), "replacement": options.replacement, "memoryBytes": options.memory_bytes,
-            "dataBytes": options.data_bytes(), "pageBytes": options.page_bytes, "accessBytes": options.access_bytes(), "share": share,
+            "dataBytes": options.data_bytes(), "pageBytes": options.page_bytes, "accessBytes": options.access_bytes(),
+            "share": share,
             "codecs": [{ "ratio": codec.ratio, "compressUs": codec.compress_us, "decompressUs": codec.decompress_us }],
             "deviceUs": options.device_us, "deviceIops": options.device_iops, "hitUs": options.hit_us,
             "backgroundPct": options.background_pct, "workers": options.workers,
@@ -199,7 +201,8 @@ fn the_page_recommends_no_share_that_the_command_does_not() {
     let codec = &options.codecs[0];
     let queries = json!({
         "access": options.access.name(), "replacement": options.replacement, "memoryBytes": options.memory_bytes,
-        "dataBytes": options.data_bytes(), "pageBytes": options.page_bytes, "accessBytes": options.access_bytes(), "share": 0.5,
+        "dataBytes": options.data_bytes(), "pageBytes": options.page_bytes, "accessBytes": options.access_bytes(),
+            "share": 0.5,
         "codecs": [{ "ratio": codec.ratio, "compressUs": codec.compress_us, "decompressUs": codec.decompress_us }],
         "deviceUs": options.device_us, "deviceIops": options.device_iops, "hitUs": options.hit_us,
         "backgroundPct": options.background_pct, "workers": options.workers,

@@ -80,7 +80,8 @@ fn reports_unsupported_fields() {
     for part in [
         // A quarter of 400,000, and the thousand objects of the other pool.
         "10,100 keys in 2 pools, all of them in one cache, 0.1 times 101,000",
-        "of pool 0: 70.0% gets, 10.0% sets, 10.0% deletes, 10.0% gets of keys used only once; keys by 4 popularity buckets",
+        "of pool 0: 70.0% gets, 10.0% sets, 10.0% deletes, 10.0% gets of keys used only once; keys by 4 popularity \
+         buckets",
         "of pool 1: 50.0% gets, 10.0% additions to a chain",
         "overwrites the key",
         "at least 8 bytes",

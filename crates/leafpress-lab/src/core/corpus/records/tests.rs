@@ -99,7 +99,8 @@ fn ignores_a_byte_order_mark_before_records() {
 
 #[test]
 fn stanzas_have_their_fields_values_as_keys() {
-    let text = "# of a comment\n\nPackage: zsh\nDescription: a shell\n with more\n # no comment\n\n \t\npackage:  ash \r\nSize: 3\r\n\nSize: 4\n";
+    let text = "# of a comment\n\nPackage: zsh\nDescription: a shell\n with more\n # no comment\n\n \t\npackage:  ash \
+                \r\nSize: 3\r\n\nSize: 4\n";
     assert_eq!(
         pairs("stanzas:Package", text),
         owned(&[
@@ -270,7 +271,8 @@ fn some_of_the_records_are_spread_evenly() {
 proptest! {
     /// Whatever a dump holds, no parser panics, and what is found lies in the dump.
     #[test]
-    fn no_dump_is_too_strange(bytes in prop::collection::vec(prop::sample::select(b"ak:/#,\"\t\r\n {}[]1\xc3".to_vec()), 0..200)) {
+    fn no_dump_is_too_strange(bytes in prop::collection::vec(prop::sample::select(b"ak:/#,\"\t\r\n \
+                                                                                    {}[]1\xc3".to_vec()), 0..200)) {
         for format in ["jsonl:/a", "csv:a", "stanzas:a", "tsv"] {
             if let Ok(records) = Records::from_parts("x", vec![bytes.clone()], &format.parse().unwrap()) {
                 prop_assert_eq!(records.keys.len(), records.values.count());

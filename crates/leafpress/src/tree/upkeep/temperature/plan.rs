@@ -46,7 +46,8 @@ impl fmt::Display for Costs {
         } = self;
         write!(
             f,
-            "warm leaves hold {:.2} a user byte, read in {:.0} ns, cold ones {:.2}, in {:.0} ns, hot records are read in {hot_read_ns:.0} ns",
+            "warm leaves hold {:.2} a user byte, read in {:.0} ns, cold ones {:.2}, in {:.0} ns, hot records are read \
+             in {hot_read_ns:.0} ns",
             warm.held_per_user_byte, warm.read_ns, cold.held_per_user_byte, cold.read_ns
         )
     }
