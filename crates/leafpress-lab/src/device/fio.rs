@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::notes::{Note, Topic};
+use super::note::{Note, Topic};
 use super::{DeviceError, Latency, Measurement, Operation, Report, Source};
 
 /// Engines that have one request in flight, whatever `iodepth` is.

@@ -28,6 +28,7 @@ mod medium;
 )]
 mod uring;
 
+mod note;
 mod notes;
 mod options;
 mod report;
@@ -47,7 +48,7 @@ pub use crate::core::DeviceError;
 pub use document::document;
 pub use fio::fio_report;
 pub use medium::Medium;
-pub use notes::{Note, Topic};
+pub use note::{Note, Topic};
 pub use options::{
     EngineChoice, MAX_BLOCK_BYTES, MAX_BLOCK_SIZES, MAX_QUEUE_DEPTH, MAX_SECONDS, MIN_BLOCK_BYTES, MIN_BLOCKS,
     MIN_SECONDS, Operation, Options,
