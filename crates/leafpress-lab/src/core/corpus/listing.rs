@@ -12,8 +12,8 @@ use serde::Serialize;
 use zip::ZipArchive;
 
 use super::copies::{Unpacked, is_same};
+use super::packing::{MAGIC_BYTES, Packing, check_regular, plain, unpacked};
 use super::samples::Sample;
-use super::source::{MAGIC_BYTES, Packing, check_regular, plain, unpacked};
 use super::take::{Copies, Input};
 use crate::core::LabError;
 

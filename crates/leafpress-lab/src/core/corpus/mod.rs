@@ -7,6 +7,7 @@ mod assignment;
 mod copies;
 mod cut;
 mod listing;
+mod packing;
 pub mod records;
 mod samples;
 mod source;
@@ -21,19 +22,19 @@ pub use cut::Cut;
 pub use listing::Skipped;
 #[cfg(feature = "suite")]
 pub(crate) use listing::{Listed, Listing, Reader};
+#[cfg(any(feature = "cache", feature = "pool"))]
+pub(crate) use packing::check_regular;
+#[cfg(any(feature = "cache", feature = "pool", feature = "suite"))]
+pub(crate) use packing::plain;
+#[cfg(feature = "cache")]
+pub(crate) use packing::unpacked;
+pub(crate) use packing::{MAGIC_BYTES, Packing};
 pub use records::{Census, RecordFormat, Records};
 pub use samples::sample_names;
 #[cfg(feature = "suite")]
 pub(crate) use samples::{Sample, find as find_sample};
-#[cfg(any(feature = "cache", feature = "pool"))]
-pub(crate) use source::check_regular;
-#[cfg(any(feature = "cache", feature = "pool", feature = "suite"))]
-pub(crate) use source::plain;
-#[cfg(feature = "cache")]
-pub(crate) use source::unpacked;
-pub(crate) use source::{MAGIC_BYTES, Packing};
-pub use source::{MAX_CORPUS_BYTES, Source};
-pub use take::{Copies, SAMPLE_BYTES, Sampled};
+pub use source::Source;
+pub use take::{Copies, MAX_CORPUS_BYTES, SAMPLE_BYTES, Sampled};
 
 use self::take::Extent;
 use crate::core::{LabError, resources};

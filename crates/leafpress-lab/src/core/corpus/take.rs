@@ -13,9 +13,11 @@ use leafpress::tree::MAX_VALUE_BYTES;
 use serde::{Deserialize, Serialize};
 
 use super::Cut;
-use super::source::MAX_CORPUS_BYTES;
 use crate::core::resources::total_memory_bytes;
 use crate::core::{Bytes, LabError, about};
+
+/// Most bytes a dump of records may have once its archives are opened.
+pub const MAX_CORPUS_BYTES: u64 = 8 << 30;
 
 /// Minimum bytes of a piece, so that seeking to the next one is cheap compared to reading it.
 const PIECE_BYTES: u64 = 1 << 20;
