@@ -6,8 +6,10 @@ use leafpress::codec::{Availability, Engine, EngineOptions};
 use leafpress::{Codec, CodecError, Dictionary};
 use serde::Serialize;
 
-use super::{MEMCPY, Measured};
 use crate::core::LabError;
+
+/// The name of the floor in reports.
+pub const MEMCPY: &str = "memcpy";
 
 /// A default codec that is not available here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -16,6 +18,17 @@ pub struct Absent {
     pub codec: String,
     /// Why it cannot run, and what to do.
     pub reason: String,
+}
+
+/// A codec that was measured.
+#[derive(Debug, Clone, Serialize)]
+pub struct Measured {
+    /// The codec.
+    pub codec: String,
+    /// The implementation: see [`leafpress::codec::Engine::engine_name`].
+    pub engine: &'static str,
+    /// The library behind it and its version, if known.
+    pub provided_by: Option<String>,
 }
 
 /// A method applied to blocks.

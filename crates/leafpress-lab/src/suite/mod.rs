@@ -29,14 +29,15 @@ mod verdict;
 pub use crate::core::corpus::Skipped;
 pub use document::document;
 pub use interleave::Progress;
-pub use method::Absent;
+pub use method::{Absent, MEMCPY, Measured};
 pub use options::{
     DEFAULT_BLOCK_BYTES, MAX_BLOCK_BYTES, MAX_PASSES, MIN_BLOCK_BYTES, Options, QUICK_BYTES, block_bytes, threads,
 };
-pub use outcome::{FileRows, MEMCPY, Measured, Report, Row, SampleSize, Speed};
+pub use outcome::{FileRows, Report, Row, Speed};
 pub use run::{run, run_engines};
 #[cfg(feature = "advise")]
 pub(crate) use sample::SamplePages;
+pub use sample::SampleSize;
 pub use single::measure_blocks;
 pub use verdict::{among as verdict_among, compresses};
 

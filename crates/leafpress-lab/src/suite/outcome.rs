@@ -4,11 +4,8 @@ use serde::Serialize;
 
 use super::clock::Spent;
 use super::pass::{Pass, Tally};
-use super::{Absent, Options, Skipped};
+use super::{Absent, Measured, Options, SampleSize, Skipped};
 use crate::core::statistics::median;
-
-/// The name of the floor in reports.
-pub const MEMCPY: &str = "memcpy";
 
 /// Percentage of waiting from which wall times are reported as disturbed.
 const BUSY_PCT: f64 = 5.0;
@@ -35,7 +32,7 @@ pub struct Speed {
 /// One codec with one length of blocks and one number of threads, on all files or on one of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// The codec, or [`MEMCPY`].
+    /// The codec, or [`MEMCPY`](super::MEMCPY).
     pub codec: String,
     /// Length of the blocks.
     pub block_bytes: usize,
@@ -73,39 +70,6 @@ pub struct FileRows {
     pub file_bytes: u64,
     /// Its measurements, in the order of [`Report::overall`].
     pub rows: Vec<Row>,
-}
-
-/// The sampled part of the data.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct SampleSize {
-    /// Files that can be read.
-    pub found_files: u64,
-    /// Their bytes, once they are opened.
-    pub found_bytes: u64,
-    /// Files of which something was taken.
-    pub files: u64,
-    /// The sampled bytes.
-    pub bytes: u64,
-    /// Length of the pieces that were taken, if not all was.
-    pub piece_bytes: u64,
-}
-
-impl SampleSize {
-    /// Returns whether something was left out.
-    pub fn is_part(&self) -> bool {
-        self.bytes < self.found_bytes
-    }
-}
-
-/// A codec that was measured.
-#[derive(Debug, Clone, Serialize)]
-pub struct Measured {
-    /// The codec.
-    pub codec: String,
-    /// The implementation: see [`leafpress::codec::Engine::engine_name`].
-    pub engine: &'static str,
-    /// The library behind it and its version, if known.
-    pub provided_by: Option<String>,
 }
 
 /// Results of a suite.

@@ -5,10 +5,34 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{DEFAULT_BLOCK_BYTES, Options, SampleSize, Skipped, piece_selection};
+use serde::Serialize;
+
+use super::{DEFAULT_BLOCK_BYTES, Options, Skipped, piece_selection};
 use crate::core::corpus::{Listed, Listing, Reader, Sample as Root, Source, find_sample, plain};
 use crate::core::resources::total_memory_bytes;
 use crate::core::{Bytes, LabError};
+
+/// The sampled part of the data.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct SampleSize {
+    /// Files that can be read.
+    pub found_files: u64,
+    /// Their bytes, once they are opened.
+    pub found_bytes: u64,
+    /// Files of which something was taken.
+    pub files: u64,
+    /// The sampled bytes.
+    pub bytes: u64,
+    /// Length of the pieces that were taken, if not all was.
+    pub piece_bytes: u64,
+}
+
+impl SampleSize {
+    /// Returns whether something was left out.
+    pub fn is_part(&self) -> bool {
+        self.bytes < self.found_bytes
+    }
+}
 
 /// Data that is cut into blocks.
 #[derive(Debug)]
