@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use leafpress_codec::Codec;
 use leafpress_codec::sealed::{self, Label, MAX_OVERHEAD_BYTES, Sealer};
-use leafpress_codec::{CodecError, Dictionary};
+use leafpress_codec::{CodecError, Dictionary, EngineOptions, Scratch};
 use proptest::prelude::*;
 
 use crate::support::{Guarded, NAMES, dictionaries_for, sample};
@@ -184,7 +184,7 @@ fn hostile_bytes() {
     let dictionary = Dictionary::from_bytes(9, sample(1, 3000, 6));
     let dictionaries = [dictionary.clone()];
     let mut random = Rng::with_seed(12);
-    for form in [0_u8, 1, 2, 3, 0x81, 0x82, 0x83] {
+    for form in [0_u8, 1, 2, 3, 4, 0x81, 0x82, 0x83, 0x84] {
         for _ in 0..400 {
             let mut hostile = b"LPS\x01".to_vec();
             hostile.extend([form, random.usize(..128) as u8]);
@@ -217,16 +217,20 @@ fn threads_share_a_sealer() {
     });
 }
 
+fn from_hex(digits: &str) -> Vec<u8> {
+    let bytes = (0..digits.len()).step_by(2);
+    bytes
+        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap())
+        .collect()
+}
+
 /// Blocks of earlier versions can be read permanently: `LPS\x01` of every form, with and without a dictionary.
 #[test]
 fn frozen_images_are_read() {
     let raw = b"the same words, the same words, the same words, the same words";
     let dictionary = Dictionary::from_bytes(0x0102_0304, b"all of the same words".to_vec());
     for (form, image) in IMAGES {
-        let image: Vec<u8> = (0..image.len())
-            .step_by(2)
-            .map(|at| u8::from_str_radix(&image[at..at + 2], 16).unwrap())
-            .collect();
+        let image = from_hex(image);
         assert_eq!(image[4], form);
         let unsealed = sealed::unseal(&image, std::slice::from_ref(&dictionary), MOST);
         assert_eq!(unsealed.unwrap(), raw, "form {form}");
@@ -254,6 +258,95 @@ const IMAGES: [(u8, &str); 6] = [
         0x03,
         "4c505301033e1bc245ef151e07572bc94855284ecc4d5528cf2f4a29d6512821890f00",
     ),
+];
+
+/// Dictionaries and records of OnPair that were written before can be read permanently, too.
+#[test]
+fn frozen_dictionaries_of_onpair_are_read() {
+    for image in &ONPAIR_IMAGES {
+        let codec: Codec = image.name.parse().unwrap();
+        let dictionary = Dictionary::from_bytes(ONPAIR_DICTIONARY_ID, image.dictionary);
+        dictionary.prepare_to_read(codec).unwrap();
+        let engine = codec.open(&EngineOptions::default()).unwrap();
+        for (raw, sealed) in ONPAIR_RECORDS.iter().zip(image.sealed) {
+            let sealed = from_hex(sealed);
+            let unsealed = sealed::unseal(&sealed, std::slice::from_ref(&dictionary), MOST);
+            assert!(unsealed.unwrap() == *raw, "{codec}");
+            // The block alone, as a tree stores it.
+            let block = &sealed[ONPAIR_BLOCK_AT..];
+            assert!(block.len() < raw.len() && sealed[4] == 0x84);
+            let mut back = vec![0; raw.len()];
+            engine.decompress(block, Some(&dictionary), &mut back).unwrap();
+            assert!(back == *raw, "{codec}");
+            let mut scratch = Scratch::default();
+            for needed in [1, raw.len() / 2, raw.len()] {
+                let part = engine.decode(block, Some(&dictionary), raw.len(), needed, &mut scratch);
+                let part = part.unwrap();
+                assert!(part.len() >= needed && raw.starts_with(part), "{codec}, {needed} bytes");
+            }
+        }
+        // What is written today with the old dictionary can be read as well.
+        for raw in ONPAIR_RECORDS {
+            let sealed = sealer(image.name).seal(raw, Some(&dictionary)).unwrap();
+            let unsealed = sealed::unseal(&sealed, std::slice::from_ref(&dictionary), MOST);
+            assert!(unsealed.unwrap() == raw, "{codec}");
+        }
+    }
+}
+
+/// A dictionary of OnPair, and the sealed [`ONPAIR_RECORDS`], never to be written anew.
+struct OnPairImage {
+    name: &'static str,
+    dictionary: &'static [u8],
+    sealed: [&'static str; 3],
+}
+
+const ONPAIR_DICTIONARY_ID: u32 = 0x0102_0304;
+/// Offset of the block in a seal of a record of fewer than 128 bytes.
+const ONPAIR_BLOCK_AT: usize = 4 + 1 + 1 + 4 + 8;
+/// One of a few long tokens, one with bytes that are rare, and one of more than 64 bytes.
+const ONPAIR_RECORDS: [&[u8]; 3] = [
+    b"record 00042 of 3 leaves, with the same words",
+    b"\x00record\xFF caf\xC3\xA9 of 5 leaves, with the same words as others",
+    b"record 00321 of 6 leaves, with the same words as others: and again: record 99999 of 9 leaves, with the words",
+];
+const ONPAIR_IMAGES: [OnPairImage; 4] = [
+    OnPairImage {
+        name: "onpair",
+        dictionary: include_bytes!("images/onpair.dictionary"),
+        sealed: [
+            "4c505301842d040302017421dec67fc0953baca0033a20043e4002c8300c",
+            "4c505301843904030201e394984f218870d500d0098530089ad0098460152030087780081a011026800cc3000277300c20a009c7100985d009c300",
+            "4c505301846c04030201f191ca036104de71aca00340e0033c7002c8400c77900984000277000977300999000520d0098530089ad0098400024ff0044ff0044f00029a800820f00420700920c00c9ad00984300c",
+        ],
+    },
+    OnPairImage {
+        name: "onpair:14",
+        dictionary: include_bytes!("images/onpair-14.dictionary"),
+        sealed: [
+            "4c505301842d040302014cf7eac128d4c210a8800ea00310013e800df00c540298c01f200c00",
+            "4c5053018439040302017d5449b65d6f47360000260008f801950026f007640520801f80070c021dc14060023003c2000880070803204025b00c3002800026200c00",
+            "4c505301846c040302010725316642805063a8800e1004f0003bc009c00c0c03780025f007800078c022800738029440140002600280801f500960027f0008000540015000140005800095c0200002400120802400023c03950026f0070803",
+        ],
+    },
+    OnPairImage {
+        name: "onpair:16",
+        dictionary: include_bytes!("images/onpair-16.dictionary"),
+        sealed: [
+            "4c505301842d0403020115e8803e532813d4a8003a003a0044003e003600cf00950098007f00c200",
+            "4c505301843904030201120600fb4c95f7eb0000980080007e00950098007f00590120007e00780083001d0103012600cc00c20020007800c20020009500cb008c0080009800c200",
+            "4c505301846c04030201ad0cdfee3291ceaaa8003a0041003c003b002700cc00c300780094007f00200078008b0078008e00940051002000980080007e00950098007f0020005000500050005000500020009500830020005000200092002000cf00950098007f00c200",
+        ],
+    },
+    OnPairImage {
+        name: "onpair:huffman",
+        dictionary: include_bytes!("images/onpair-huffman.dictionary"),
+        sealed: [
+            "4c505301842d040302015bfa7ed54259b7c0e91a698088c28ff59dff",
+            "4c50530184390403020136a4da089e35e4c3ef215d23eddd41afd73ffaab9feb3bc3f59d21becbd7f3fcce",
+            "4c505301846c04030201dd91a37616b581b9e91a6980d8985eea5cdfcce0fabad737f8669f1cd235d260efbd37c42b6cf826f0dd23ed3bff",
+        ],
+    },
 ];
 
 proptest! {

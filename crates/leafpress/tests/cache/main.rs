@@ -16,6 +16,7 @@ mod disk_faults;
 mod disk_files;
 mod eviction;
 mod expiry;
+mod frozen_file;
 mod hottest_keys;
 mod in_memory;
 #[allow(dead_code)]
