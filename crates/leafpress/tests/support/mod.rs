@@ -4,6 +4,7 @@
 
 pub mod config;
 pub mod engine;
+pub mod favouring;
 pub mod history;
 pub mod hostile;
 pub mod keys;

@@ -69,12 +69,17 @@ type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 /// Runs `ops` on both and compares every result, then the whole contents, the invariants and the statistics.
 pub fn check(tree: &Tree, shape: KeyShape, ops: &[Op]) {
     let mut map = Map::new();
-    for (step, op) in ops.iter().enumerate() {
-        apply(tree, &mut map, shape, op, &format!("step {step}, {op:?}"));
-    }
+    run(tree, &mut map, shape, ops);
     tree.validate().expect("validate at the end");
     same_contents(tree, &map, "at the end");
     same_statistics(tree, &map);
+}
+
+/// Runs `ops` on a tree and on a map with the same records, and compares every result.
+pub fn run(tree: &Tree, map: &mut Map, shape: KeyShape, ops: &[Op]) {
+    for (step, op) in ops.iter().enumerate() {
+        apply(tree, map, shape, op, &format!("step {step}, {op:?}"));
+    }
 }
 
 fn apply(tree: &Tree, map: &mut Map, shape: KeyShape, op: &Op, at: &str) {

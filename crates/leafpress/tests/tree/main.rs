@@ -24,6 +24,7 @@ mod linearizable;
 mod many_tiny_records;
 mod map_interface;
 mod model;
+mod model_codec_switches;
 mod model_shapes;
 mod near;
 mod overwrites;
