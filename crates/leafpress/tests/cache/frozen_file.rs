@@ -97,7 +97,7 @@ fn written(file: &Path, codecs: (Codec, Codec)) -> Vec<u8> {
     cache.spill().unwrap();
     for n in 0..RECORDS {
         match fate(n) {
-            Fate::IsReplaced => _ = cache.insert(&key(n), &value(n, 2)).unwrap(),
+            Fate::IsReplaced => cache.insert(&key(n), &value(n, 2)).unwrap(),
             Fate::IsRemoved => assert!(cache.remove(&key(n)).unwrap()),
             _ => {}
         }
