@@ -4,6 +4,9 @@
 mod cache;
 mod explore;
 mod interleavings;
+mod keyed;
+#[path = "../support/onpair.rs"]
+mod onpair;
 mod pool;
 mod reclaim;
 mod shortcuts;
