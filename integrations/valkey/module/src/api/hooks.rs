@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use super::context::Context;
 use super::guard::guarded;
 use super::info::Section;
+use super::native::Server;
 use super::raw::{
     ASYNC_LOAD_ABORTED, ASYNC_LOAD_COMPLETED, ASYNC_LOAD_STARTED, CLIENT_DISCONNECTED, ClientInfo, EVENT_ASYNC_LOAD,
     EVENT_CLIENT, EVENT_FLUSH, EVENT_FORK, EVENT_LOADING, EVENT_PERSISTENCE, EVENT_SWAP, Event, FLUSH_STARTS,
@@ -69,9 +70,9 @@ pub fn register(context: Context, hooks: Hooks) -> Result<(), &'static str> {
                 return Err("the server has not all of the events that the module needs");
             }
         }
-        if !FORGETFUL.contains(&(api().GetServerVersion)())
-            && (api().SubscribeToKeyspaceEvents)(raw, NOTIFY_GENERIC, notified) != OK
-        {
+        let server = Server::running();
+        let is_forgetful = server.is_valkey && FORGETFUL.contains(&server.version);
+        if !is_forgetful && (api().SubscribeToKeyspaceEvents)(raw, NOTIFY_GENERIC, notified) != OK {
             return Err("the server does not say which keys move");
         }
         if (api().RegisterInfoFunc)(raw, info) != OK {

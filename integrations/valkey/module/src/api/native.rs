@@ -9,10 +9,43 @@ use super::raw::{REPLY_ARRAY, REPLY_ERROR, REPLY_INTEGER, REPLY_NULL, REPLY_UNKN
 use super::string::{OwnedStr, Str};
 use super::table::api;
 
-/// The server's version, as it numbers itself: the major number, the minor one and the patch, of eight bits each.
-pub fn server_version() -> i32 {
-    // SAFETY: the server takes the call at any time.
-    unsafe { (api().GetServerVersion)() }
+/// A server: two vendors number their versions independently of each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Server {
+    /// Whether it is Valkey, and not Redis.
+    pub is_valkey: bool,
+    /// The major number, the minor one and the patch, of eight bits each.
+    pub version: i32,
+}
+
+/// The first versions that behave in some way.
+#[derive(Debug, Clone, Copy)]
+pub struct Since {
+    /// Of Valkey.
+    pub valkey: i32,
+    /// Of Redis; `None` if none does.
+    pub redis: Option<i32>,
+}
+
+impl Server {
+    /// Returns the server that runs the module.
+    pub fn running() -> Self {
+        Self {
+            is_valkey: api().is_valkey,
+            // SAFETY: the server takes the call at any time.
+            version: unsafe { (api().GetServerVersion)() },
+        }
+    }
+
+    /// Returns whether it is one of these versions, or a later one.
+    pub fn is(self, since: Since) -> bool {
+        let first = if self.is_valkey {
+            Some(since.valkey)
+        } else {
+            since.redis
+        };
+        first.is_some_and(|first| self.version >= first)
+    }
 }
 
 /// Returns the time in milliseconds of the Unix epoch: the server's own, at which the command, the script or the
@@ -201,5 +234,23 @@ impl Context {
             ))),
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_those_of_a_vendor() {
+        let [valkey, redis] = [true, false].map(|is_valkey| move |version| Server { is_valkey, version });
+        let both = Since {
+            valkey: 0x08_01_00,
+            redis: Some(0x08_04_00),
+        };
+        assert!(valkey(0x08_01_00).is(both) && valkey(0x09_01_02).is(both) && redis(0x08_04_00).is(both));
+        assert!(!valkey(0x08_00_09).is(both) && !redis(0x08_02_00).is(both) && !redis(0x07_00_0f).is(both));
+        let one = Since { redis: None, ..both };
+        assert!(valkey(0x08_01_00).is(one) && !redis(0x09_00_00).is(one));
     }
 }

@@ -63,6 +63,8 @@ macro_rules! table {
     ) => {
         /// The functions that the module uses; those may be absent that some of the servers lack.
         pub struct Table {
+            /// Whether the server is Valkey: Redis knows functions by one name only.
+            pub is_valkey: bool,
             $(pub $name: $type,)*
             $(pub $optional: Option<$optional_type>,)*
         }
@@ -70,6 +72,7 @@ macro_rules! table {
         impl Table {
             fn find(get: GetApi) -> Result<Self, &'static str> {
                 Ok(Self {
+                    is_valkey: find(get, "ValkeyModule_GetServerVersion\0").is_some(),
                     $($name: {
                         let name = concat!("RedisModule_", stringify!($name), "\0");
                         let function = find(get, name).ok_or(stringify!($name))?;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::access::Done;
-use crate::api::native::server_version;
+use crate::api::native::{Server, Since};
 use crate::api::{Context, Failure, Key, Str};
 use crate::store::number::integer;
 use crate::store::text::Text;
@@ -13,7 +13,10 @@ use crate::store::value::{Borrowed, BorrowedText};
 const MAX_BITS: usize = 1 << 32;
 
 /// The first version whose `BITCOUNT` takes a start without an end.
-const START_WITHOUT_END: i32 = 0x08_00_00;
+const START_WITHOUT_END: Since = Since {
+    valkey: 0x08_00_00,
+    redis: None,
+};
 
 /// Returns the key's string if it is compressed.
 fn compressed<'k>(key: &'k Key<'_>) -> Result<BorrowedText<'k>, Failure> {
@@ -50,7 +53,7 @@ pub fn bitcount(context: Context, arguments: &[Str<'_>]) -> Done {
     };
     let key = Key::read(context, *name);
     let text = compressed(&key)?;
-    if range.len() == 1 && server_version() < START_WITHOUT_END {
+    if range.len() == 1 && !Server::running().is(START_WITHOUT_END) {
         return Err(Failure::SYNTAX);
     }
     let bits = Span::of(range)?.bits(text.length()?, true);

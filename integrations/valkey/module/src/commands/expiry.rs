@@ -1,11 +1,14 @@
 //! The options that commands of strings have in common: conditions, and times to live.
 
-use crate::api::native::{now_ms, server_version};
+use crate::api::native::{Server, Since, now_ms};
 use crate::api::{Context, Failure, Str};
 use crate::store::number::integer;
 
-/// The first version whose `SET` has `IFEQ`: Valkey 8.1, or Redis 8.4.
-const WITH_IFEQ: i32 = 0x08_01_00;
+/// The first versions whose `SET` has `IFEQ`.
+const WITH_IFEQ: Since = Since {
+    valkey: 0x08_01_00,
+    redis: Some(0x08_04_00),
+};
 
 /// The new expiry of a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -83,7 +86,7 @@ impl<'c> Options<'c> {
                 }
                 b"IFEQ"
                     if command == Of::Set
-                        && server_version() >= WITH_IFEQ
+                        && Server::running().is(WITH_IFEQ)
                         && options.condition == Condition::Always
                         && !rest.is_empty() =>
                 {

@@ -4,11 +4,14 @@ use super::access::{Done, text_of};
 use super::expiry::{Expiry, Of, Options};
 use super::set::delete;
 use crate::api::context::Class;
-use crate::api::native::server_version;
+use crate::api::native::{Server, Since};
 use crate::api::{Context, Failure, Key, OwnedStr, Str};
 
-/// The first version of Valkey whose `GETEX` checks a time before it looks at the key.
-const CHECKS_TIME_FIRST: i32 = 0x09_01_00;
+/// The first version whose `GETEX` checks a time before it looks at the key.
+const CHECKS_TIME_FIRST: Since = Since {
+    valkey: 0x09_01_00,
+    redis: None,
+};
 
 /// `LP.GETEX key [EX seconds | PX milliseconds | EXAT seconds | PXAT milliseconds | PERSIST]`
 pub fn getex(context: Context, arguments: &[Str<'_>]) -> Done {
@@ -17,7 +20,7 @@ pub fn getex(context: Context, arguments: &[Str<'_>]) -> Done {
     };
     let name = *name;
     let options = Options::of(rest, Of::Get)?;
-    if server_version() >= CHECKS_TIME_FIRST {
+    if Server::running().is(CHECKS_TIME_FIRST) {
         options.expiry()?;
     }
     let mut key = Key::write(context, name);

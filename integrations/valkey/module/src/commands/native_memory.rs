@@ -2,14 +2,20 @@
 
 use crate::api::Context;
 use crate::api::allocator::usable_size;
-use crate::api::native::server_version;
+use crate::api::native::{Server, Since};
 use crate::store::number::integer;
 
-/// The first version of Valkey with its own table of keys, whose entries begin with the key's name, and may have the
-/// string behind it.
-const HASHTABLE_SINCE: i32 = 0x08_01_00;
-/// The first version of Valkey that has longer strings there.
-const LONGER_EMBEDDED_SINCE: i32 = 0x09_01_00;
+/// The first version with Valkey's own table of keys, whose entries begin with the key's name, and may have the string
+/// behind it.
+const HASHTABLE_SINCE: Since = Since {
+    valkey: 0x08_01_00,
+    redis: None,
+};
+/// The first version that has longer strings there.
+const LONGER_EMBEDDED_SINCE: Since = Since {
+    valkey: 0x09_01_00,
+    redis: None,
+};
 
 /// The header of a value, `robj`.
 const OBJECT: u64 = 16;
@@ -28,6 +34,24 @@ enum Layout {
         /// The longest such value.
         longest_embedded: u64,
     },
+}
+
+impl Layout {
+    fn of(server: Server) -> Self {
+        if server.is(LONGER_EMBEDDED_SINCE) {
+            Self::Buckets {
+                embedding: OBJECT - 8,
+                longest_embedded: 128,
+            }
+        } else if server.is(HASHTABLE_SINCE) {
+            Self::Buckets {
+                embedding: OBJECT,
+                longest_embedded: 64,
+            }
+        } else {
+            Self::Chained
+        }
+    }
 }
 
 /// A key with a compressed value.
@@ -65,19 +89,8 @@ pub struct NativeMemory {
 impl NativeMemory {
     /// Reads the server's configuration.
     pub fn of(context: Context) -> Self {
-        let layout = match server_version() {
-            ..HASHTABLE_SINCE => Layout::Chained,
-            HASHTABLE_SINCE..LONGER_EMBEDDED_SINCE => Layout::Buckets {
-                embedding: OBJECT,
-                longest_embedded: 64,
-            },
-            LONGER_EMBEDDED_SINCE.. => Layout::Buckets {
-                embedding: OBJECT - 8,
-                longest_embedded: 128,
-            },
-        };
         Self {
-            layout,
+            layout: Layout::of(Server::running()),
             listpack_fields: context.configured_number(c"hash-max-listpack-entries").unwrap_or(128),
             listpack_len: context.configured_number(c"hash-max-listpack-value").unwrap_or(64),
             rounded: usable_size,
@@ -240,6 +253,19 @@ mod tests {
         embedding: 8,
         longest_embedded: 128,
     };
+
+    #[test]
+    fn only_valkey_has_buckets() {
+        let of = |is_valkey, version| Layout::of(Server { is_valkey, version });
+        for redis in [0x07_00_0f, 0x08_02_00, 0x09_01_00] {
+            assert!(matches!(of(false, redis), Layout::Chained));
+        }
+        assert!(matches!(of(true, 0x08_00_01), Layout::Chained));
+        for (valkey, longest) in [(0x08_01_00, 64), (0x09_01_02, 128)] {
+            let layout = of(true, valkey);
+            assert!(matches!(layout, Layout::Buckets { longest_embedded, .. } if longest_embedded == longest));
+        }
+    }
 
     #[test]
     fn strings_are_embedded_up_to_a_length() {
