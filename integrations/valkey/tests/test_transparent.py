@@ -8,7 +8,7 @@ from hypothesis import given
 
 import servers
 from conftest import CONTROL
-from resp import OK, Reply, as_pairs, info, is_compressed, is_error
+from resp import OK, Reply, as_pairs, info, is_compressed, is_error, pack
 from sequences import TRANSPARENT_SEQUENCES, known
 from servers import until
 from twins import FIELD_EXPIRY, NEWER, compare, run, shape
@@ -550,6 +550,32 @@ def test_values_that_were_native_before_their_prefix_stay_native(start):
     client("DEL", "h:1")
     client("HSET", "h:1", "f", "v")
     assert is_compressed(client, "h:1")
+
+
+@pytest.mark.parametrize("settings", [{}, {"cluster-enabled": "yes"}], ids=["alone", "cluster"])
+def test_a_refused_import_of_slots_changes_nothing_for_its_client(start, settings):
+    """Whatever the reason of the refusal: the client's commands are rewritten as before."""
+    server = start(**settings, **PREFIXES)
+    with server.client() as admin, server.client() as client:
+        if settings:
+            admin("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+            until(lambda: b"cluster_state:ok" in admin("CLUSTER", "INFO"), what="the cluster")
+        admin("ACL", "SETUSER", "u", "on", ">pw", "+@all", "-cluster", "~*")
+        admin("SET", "s:1", "v")
+        admin("HSET", "h:1", "f", "v")
+        name, node = "a" * 40, "b" * 40
+        requests = [["CLUSTER", "SYNCSLOTS"], ["CLUSTER", "SYNCSLOTS", "ACK"], ["CLUSTER", "SYNCSLOTS", "ESTABLISH"], ["cluster", "syncslots", "establish", "NAME", name],
+                    ["CLUSTER", "SYNCSLOTS", "ESTABLISH", "SOURCE", node, "NAME", name, "SLOTSRANGE", 0, 1], ["CLUSTER", "SYNCSLOTS", "NONSENSE"]]
+        for user in ("default", "u"):
+            if user != "default":
+                client("AUTH", user, "pw")
+            for at, request in enumerate(requests):
+                # Some are refused without a reply: what follows is answered in any case.
+                client.socket.sendall(pack(request) + pack(["ECHO", "next"]))
+                while (reply := client.read()) != b"next":
+                    assert is_error(reply), (request, reply)
+                assert client("GET", "s:1") == b"v" and client("HGET", "h:1", "f") == b"v", request
+                assert client("SET", f"s:{user}:{at}", "v") == OK and is_compressed(admin, f"s:{user}:{at}"), request
 
 
 def test_bits_of_compressed_strings_are_read(start):

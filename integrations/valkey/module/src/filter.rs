@@ -1,6 +1,6 @@
 //! Transparent mode: native commands on keys with configured prefixes become the module's.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::api::acl::{
@@ -16,8 +16,20 @@ use crate::prefixes::{self, Family, Prefixes};
 use crate::store::number::integer;
 use crate::store::removal;
 
-/// Connections over which slots come from other nodes.
-static IMPORTS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
+/// An import of slots, by the client that requested it.
+#[derive(Debug, PartialEq, Eq)]
+enum Import {
+    /// The client has sent the request for an import of this name, which the server may refuse.
+    Requested(Vec<u8>),
+    /// The server has accepted it: what the client sends is decided by another node.
+    Confirmed,
+}
+
+/// Clients over which slots come from other nodes, or that have requested it.
+#[derive(Debug, Default)]
+struct Imports(BTreeMap<u64, Import>);
+
+static IMPORTS: Mutex<Imports> = Mutex::new(Imports(BTreeMap::new()));
 
 /// Registers the filter with the server.
 pub fn may_register(context: Context) {
@@ -53,24 +65,59 @@ fn change(command: &mut Filtered) {
     }
 }
 
-/// Notes the connection of a node that sends slots: it is a client like others, and identifies itself by this command.
+/// Length of an import's name.
+const IMPORT_NAME_LEN: usize = 40;
+
+/// Notes the request of a node that is about to send slots: it is a client like others. Whether it may, and whether the
+/// request is valid, is known when the server reports the import: [`confirm_import`].
 fn note_import(command: &Filtered, name: &[u8]) {
+    let is = |index: usize, word: &[u8]| {
+        let argument = command.argument(index);
+        argument.is_some_and(|argument| argument.eq_ignore_ascii_case(word))
+    };
     if name.eq_ignore_ascii_case(b"CLUSTER")
-        && command
-            .argument(1)
-            .is_some_and(|sub| sub.eq_ignore_ascii_case(b"SYNCSLOTS"))
+        && is(1, b"SYNCSLOTS")
+        && is(2, b"ESTABLISH")
         && let Some(client) = command.client()
+        && let Some(at) = (3..command.count()).find(|index| is(*index, b"NAME"))
+        && let Some(name) = command.argument(at + 1)
+        && name.len() == IMPORT_NAME_LEN
     {
-        imports().insert(client);
+        imports().request(client, name);
     }
+}
+
+/// The server has accepted an import: what its client sends is not rewritten from now on.
+pub fn confirm_import(name: &[u8]) {
+    imports().confirm(name);
 }
 
 /// Forgets a client that has disconnected.
 pub fn forget(client: u64) {
-    imports().remove(&client);
+    imports().0.remove(&client);
 }
 
-fn imports() -> MutexGuard<'static, BTreeSet<u64>> {
+impl Imports {
+    fn request(&mut self, client: u64, name: &[u8]) {
+        let import = self.0.entry(client).or_insert_with(|| Import::Requested(Vec::new()));
+        if let Import::Requested(last) = import {
+            *last = name.to_vec();
+        }
+    }
+
+    fn confirm(&mut self, name: &[u8]) {
+        let mut imports = self.0.values_mut();
+        if let Some(import) = imports.find(|import| matches!(import, Import::Requested(last) if last == name)) {
+            *import = Import::Confirmed;
+        }
+    }
+
+    fn is_confirmed(&self, client: u64) -> bool {
+        self.0.get(&client) == Some(&Import::Confirmed)
+    }
+}
+
+fn imports() -> MutexGuard<'static, Imports> {
     IMPORTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -179,7 +226,7 @@ fn name_for(command: &Filtered, twin: &'static Twin) -> Option<Str<'static>> {
             DefaultUser::Password => Some(twin.public_name()),
         };
     };
-    if imports().contains(&client) {
+    if imports().is_confirmed(client) {
         return None;
     }
     match runner_of(client) {
@@ -204,6 +251,23 @@ fn name_for(command: &Filtered, twin: &'static Twin) -> Option<Str<'static>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_import_counts_from_its_confirmation_on() {
+        let mut imports = Imports::default();
+        imports.request(1, b"first");
+        imports.request(2, b"second");
+        imports.confirm(b"third");
+        imports.confirm(b"");
+        assert!(!imports.is_confirmed(1) && !imports.is_confirmed(2) && !imports.is_confirmed(3));
+        imports.confirm(b"second");
+        assert!(imports.is_confirmed(2) && !imports.is_confirmed(1));
+        // Another request of the same connection ends nothing.
+        imports.request(2, b"fourth");
+        imports.request(1, b"fifth");
+        imports.confirm(b"first");
+        assert!(imports.is_confirmed(2) && !imports.is_confirmed(1));
+    }
 
     #[test]
     fn patterns_make_keys_with_prefixes() {

@@ -88,6 +88,7 @@ fn start(context: Context, arguments: c_int) -> Result<(), String> {
             moved: events::moved,
             forked: upkeep::forked,
             gone: filter::forget,
+            importing: filter::confirm_import,
             saved: dictionaries::end_saving,
             loaded: dictionaries::end_loading,
             tick: upkeep::tick,

@@ -10,9 +10,9 @@ use super::info::Section;
 use super::native::Server;
 use super::raw::{
     ASYNC_LOAD_ABORTED, ASYNC_LOAD_COMPLETED, ASYNC_LOAD_STARTED, CLIENT_DISCONNECTED, ClientInfo, EVENT_ASYNC_LOAD,
-    EVENT_CLIENT, EVENT_FLUSH, EVENT_FORK, EVENT_LOADING, EVENT_PERSISTENCE, EVENT_SWAP, Event, FLUSH_STARTS,
-    FORK_BORN, FlushInfo, LOADING_ENDED, LOADING_FAILED, NOTIFY_GENERIC, OK, PERSISTENCE_ENDED, PERSISTENCE_FAILED,
-    RawContext, RawInfo, RawString, SwapInfo,
+    EVENT_CLIENT, EVENT_FLUSH, EVENT_FORK, EVENT_LOADING, EVENT_PERSISTENCE, EVENT_SLOT_MIGRATION, EVENT_SWAP, Event,
+    FLUSH_STARTS, FORK_BORN, FlushInfo, LOADING_ENDED, LOADING_FAILED, NOTIFY_GENERIC, OK, PERSISTENCE_ENDED,
+    PERSISTENCE_FAILED, RawContext, RawInfo, RawString, SLOT_IMPORT_STARTED, SlotMigrationInfo, SwapInfo,
 };
 use super::string::Str;
 use super::table::api;
@@ -33,6 +33,8 @@ pub struct Hooks {
     pub forked: fn(bool),
     /// The client with this number has disconnected.
     pub gone: fn(u64),
+    /// The server has accepted an import of slots of this name.
+    pub importing: fn(&[u8]),
     /// A snapshot was saved, or its save failed.
     pub saved: fn(),
     /// A snapshot was loaded, or its load failed.
@@ -71,6 +73,10 @@ pub fn register(context: Context, hooks: Hooks) -> Result<(), &'static str> {
             }
         }
         let server = Server::running();
+        if server.is_valkey {
+            // Versions before 9.0 have neither the event nor such imports.
+            (api().SubscribeToServerEvent)(raw, EVENT_SLOT_MIGRATION, event);
+        }
         let is_forgetful = server.is_valkey && FORGETFUL.contains(&server.version);
         if !is_forgetful && (api().SubscribeToKeyspaceEvents)(raw, NOTIFY_GENERIC, notified) != OK {
             return Err("the server does not say which keys move");
@@ -104,6 +110,13 @@ unsafe extern "C" fn event(_: *mut RawContext, event: Event, sub: u64, data: *mu
                 // SAFETY: the data of this event is of this type.
                 let info = unsafe { &*data.cast::<ClientInfo>() };
                 (hooks().gone)(info.id);
+            }
+        } else if event.id == EVENT_SLOT_MIGRATION.id {
+            if sub == SLOT_IMPORT_STARTED {
+                // SAFETY: the data of this event begins with this type.
+                let info = unsafe { &*data.cast::<SlotMigrationInfo>() };
+                let end = info.name.iter().position(|byte| *byte == 0);
+                (hooks().importing)(&info.name[..end.unwrap_or(info.name.len())]);
             }
         } else if event.id == EVENT_SWAP.id {
             // SAFETY: the data of this event is of this type.

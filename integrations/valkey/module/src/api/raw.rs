@@ -126,6 +126,9 @@ pub const EVENT_SWAP: Event = Event { id: 11, version: 1 };
 pub const EVENT_ASYNC_LOAD: Event = Event { id: 14, version: 1 };
 pub const EVENT_CLIENT: Event = Event { id: 4, version: 1 };
 pub const CLIENT_DISCONNECTED: u64 = 1;
+/// Of Valkey from 9.0 on; Redis has another event of this number.
+pub const EVENT_SLOT_MIGRATION: Event = Event { id: 19, version: 1 };
+pub const SLOT_IMPORT_STARTED: u64 = 0;
 pub const FLUSH_STARTS: u64 = 0;
 pub const ASYNC_LOAD_STARTED: u64 = 0;
 pub const ASYNC_LOAD_ABORTED: u64 = 1;
@@ -142,6 +145,14 @@ pub struct ClientInfo {
     pub address: [[u8; 23]; 2],
     pub port: u16,
     pub database: u16,
+}
+
+/// The beginning of what comes with [`EVENT_SLOT_MIGRATION`].
+#[repr(C)]
+pub struct SlotMigrationInfo {
+    pub version: u64,
+    /// The name as text, which ends with a null.
+    pub name: [u8; 41],
 }
 
 #[repr(C)]
