@@ -578,6 +578,44 @@ def test_a_refused_import_of_slots_changes_nothing_for_its_client(start, setting
                 assert client("SET", f"s:{user}:{at}", "v") == OK and is_compressed(admin, f"s:{user}:{at}"), request
 
 
+def test_the_limits_of_compressed_values_are_not_those_of_native_ones(start, kind):
+    """Native keys under a prefix, and keys without one in commands of several, take what the server allows; compressed
+    ones are refused as wholes, before anything changes."""
+    server = start(**PREFIXES)
+    client = server.client()
+    long_field, long_text = b"f" * 1017, bytes((64 << 20) + 1)
+    client("HSET", "n", "f", 1)
+    client("SET", "m", "text")
+    client("RENAME", "n", "h:native")
+    client("RENAME", "m", "s:native")
+    assert client("HSET", "h:native", long_field, 1) == 1 and client("HMSET", "h:native", "a", 1, long_field, 2) == OK
+    assert client("HSETNX", "h:native", long_field, 3) == 0 and client("HSETNX", "h:native", long_field + b"x", 3) == 1
+    assert client("HINCRBY", "h:native", long_field, 5) == 7 and client("HINCRBYFLOAT", "h:native", long_field, 1) == b"8"
+    assert client("HMGET", "h:native", "f", "a", long_field, long_field + b"x") == [b"1", b"1", b"8", b"3"]
+    assert client("HSTRLEN", "h:native", long_field) == 1 and client("HDEL", "h:native", long_field) == 1 and client("HLEN", "h:native") == 3
+    assert client("HSET", "h:native", "long", long_text) == 1 and client("HSTRLEN", "h:native", "long") == len(long_text)
+    assert client("SETRANGE", "s:native", 64 << 20, "x") == (64 << 20) + 1 and client("APPEND", "s:native", "yz") == (64 << 20) + 3
+    assert client("SETBIT", "s:native", 8 * (65 << 20), 1) == 0 and client("STRLEN", "s:native") == (65 << 20) + 1
+    assert client("GETRANGE", "s:native", 64 << 20, (64 << 20) + 2) == b"xyz"
+    assert not is_compressed(client, "h:native") and not is_compressed(client, "s:native")
+    mixed = [["MSET", "s:1", "v", "plain", long_text]]
+    if kind.name == "valkey-9.1":
+        mixed.append(["MSETEX", 2, "s:1", "v", "plain", long_text, "EX", 1000])
+    for command in [*mixed, ["MSETNX", "s:new", "v", "new", long_text]]:
+        assert client(*command) in (OK, 1)
+    for name, compressed in (("s:1", True), ("plain", False), ("s:new", True), ("new", False)):
+        assert client("STRLEN", name) == (1 if compressed else len(long_text)) and is_compressed(client, name) == compressed
+    client("HSET", "h:1", "f", "v")
+    client("DEL", "h:native", "s:native", "plain", "new")
+    mark = client("DEBUG", "DIGEST")
+    refused_commands = [["HSET", "h:1", "g", 1, long_field, 1], ["HMSET", "h:none", "g", 1, long_field, 1], ["HSETNX", "h:1", long_field, 1], ["HINCRBY", "h:none", long_field, 1],
+                        ["HSET", "h:1", "g", 1, "f", long_text], ["MSET", "plain", 1, "s:2", "v", "s:1", long_text], ["SETRANGE", "s:1", 64 << 20, "x"],
+                        ["APPEND", "s:1", long_text[:-1]]]
+    for command in refused_commands:
+        assert is_error(client.request(*command)), command[:3]
+    assert client("DEBUG", "DIGEST") == mark
+
+
 def test_bits_of_compressed_strings_are_read(start):
     """Of short and long strings: at their ends and past them, in ranges of bytes and of bits, with the native errors."""
     server = start(**PREFIXES)

@@ -32,12 +32,13 @@ fn set_fields(context: Context, arguments: &[Str<'_>]) -> Result<i64, Failure> {
         return Err(Failure::Arity);
     }
     let pairs: &[[Str<'_>; 2]] = pairs.as_chunks().0;
-    // All or nothing, as far as errors are known beforehand.
-    for [field, value] in pairs {
-        check(field.bytes(), value.bytes())?;
-    }
     let (mut added, mut is_written) = (0, false);
     let outcome = change_or_make(context, *name, |map| {
+        // All or nothing, as far as errors are known beforehand. The limits are those of maps: a native hash is left to
+        // the server.
+        for [field, value] in pairs {
+            check(field.bytes(), value.bytes())?;
+        }
         for [field, value] in pairs {
             added += i64::from(map.set(field.bytes(), value.bytes())? == Write::Added);
             is_written = true;
@@ -63,8 +64,8 @@ pub fn hsetnx(context: Context, arguments: &[Str<'_>]) -> Done {
     let [_, name, field, value] = *arguments else {
         return Err(Failure::Arity);
     };
-    check(field.bytes(), value.bytes())?;
     let is_set = change_or_make(context, name, |map| {
+        check(field.bytes(), value.bytes())?;
         if map.contains(field.bytes())? {
             return Ok(false);
         }

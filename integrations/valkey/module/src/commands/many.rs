@@ -53,7 +53,7 @@ fn pairs_of<'a, 'c>(arguments: &'a [Str<'c>]) -> Result<Pairs<'a, 'c>, Failure> 
     }
 }
 
-/// Returns an error if a value is too long, before any is written.
+/// Returns an error if a value is too long for a compressed string, before any is written.
 fn check(pairs: Pairs<'_, '_>) -> Done {
     let too_long = pairs
         .iter()
@@ -97,8 +97,8 @@ pub fn msetnx(context: Context, arguments: &[Str<'_>]) -> Done {
 /// Sets all keys, the native ones by one command and the others by one. As in the native commands, a time that has
 /// passed is set like any other: the server deletes the keys when it finds them expired.
 fn write_all(context: Context, pairs: Pairs<'_, '_>, expiry: Expiry) -> Done {
-    check(pairs)?;
     let (native, ours): (Vec<[Str<'_>; 2]>, Vec<_>) = pairs.iter().partition(|[name, _]| is_native(*name));
+    check(&ours)?;
     let mut written = 0;
     let mut outcome = Ok(());
     for [name, value] in &ours {
