@@ -542,7 +542,7 @@ def test_values_that_were_native_before_their_prefix_stay_native(start):
     assert not is_compressed(client, "h:1") and not is_compressed(client, "s:1")
     client("SET", "m", "taken")
     client("RENAME", "m", "s:2")
-    assert client("GETSET", "s:2", "set") == b"taken" and client("GETDEL", "s:2") == b"set" and client("EXISTS", "s:2") == 0
+    assert client("GETDEL", "s:2") == b"taken" and client("EXISTS", "s:2") == 0
     assert client("SET", "s:1", "new") == OK and is_compressed(client, "s:1") and client("TTL", "s:1") == -1
     with server.client(3) as other:
         assert other("HGETALL", "h:1").kind == "map"
@@ -614,6 +614,45 @@ def test_the_limits_of_compressed_values_are_not_those_of_native_ones(start, kin
     for command in refused_commands:
         assert is_error(client.request(*command)), command[:3]
     assert client("DEBUG", "DIGEST") == mark
+
+
+def test_a_native_string_that_is_replaced_becomes_compressed(start, kind):
+    """By each command that replaces it as a whole, here and on a replica; one that does nothing leaves it native."""
+    primary, replica = start(**PREFIXES), start(**PREFIXES)
+    with primary.client() as here, replica.client() as there:
+        there("REPLICAOF", "127.0.0.1", primary.port)
+        until(lambda: servers.is_replicated(here, there), 20, "the replica")
+        has_equal, long_text = kind.is_valkey, b"long " * 20_000
+        replaces = [(["SET", "s:1", "new"], OK), (["SET", "s:1", "new", "GET"], b"old"), (["SET", "s:1", "new", "XX", "GET"], b"old"), (["SET", "s:1", "new", "KEEPTTL", "GET"], b"old"),
+                    (["GETSET", "s:1", "new"], b"old"), (["GETSET", "s:1", long_text], b"old"), (["SETEX", "s:1", 1000, "new"], OK), (["PSETEX", "s:1", 1000000, "new"], OK),
+                    (["MSET", "s:1", "new", "plain", 1], OK)]
+        leaves = [(["SET", "s:1", "new", "NX"], None), (["SET", "s:1", "new", "NX", "GET"], b"old"), (["SETNX", "s:1", "new"], 0)]
+        if has_equal:
+            replaces += [(["SET", "s:1", "new", "IFEQ", "old"], OK), (["SET", "s:1", "new", "IFEQ", "old", "GET"], b"old")]
+            leaves += [(["SET", "s:1", "new", "IFEQ", "other"], None), (["SET", "s:1", "new", "IFEQ", "other", "GET"], b"old")]
+        for command, reply in replaces + leaves:
+            for way in ("alone", "script"):
+                if command[0] == "MSET" and way == "script":
+                    continue
+                here("DEL", "s:1")
+                here("SET", "m", "old", "EX", 1000)
+                here("RENAME", "m", "s:1")
+                assert not is_compressed(here, "s:1")
+                got = here(*command) if way == "alone" else here("EVAL", "return redis.call(unpack(ARGV))", 1, "s:1", *command)
+                assert got == reply, (command[:2], way)
+                is_replaced = (command, reply) in replaces
+                wanted = b"old" if not is_replaced else command[3] if command[0].endswith("EX") else command[2]
+                assert here("GET", "s:1") == (wanted if isinstance(wanted, bytes) else wanted.encode()), command
+                assert is_compressed(here, "s:1") == is_replaced, (command, way)
+                assert (here("TTL", "s:1") > 900) == (not is_replaced or "KEEPTTL" in command or command[0].endswith("EX")), command
+                until(lambda: servers.is_replicated(here, there), 20, "the replica")
+                assert is_compressed(there, "s:1") == is_replaced and here("DEBUG", "DIGEST") == there("DEBUG", "DIGEST"), command
+        # Another type is not replaced by a command that returns the old string.
+        here("DEL", "s:1")
+        here("RPUSH", "s:1", 1)
+        for command in (["GETSET", "s:1", "new"], ["SET", "s:1", "new", "GET"]):
+            reply = here.request(*command)
+            assert is_error(reply) and reply.value.startswith(b"WRONGTYPE"), reply
 
 
 def test_bits_of_compressed_strings_are_read(start):

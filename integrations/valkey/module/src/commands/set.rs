@@ -1,9 +1,10 @@
 //! The twins of the commands that set one string.
 
-use super::access::{Done, text_of};
+use super::access::{Done, read_string, text_of};
 use super::expiry::{Condition, Expiry, Of, Options, Unit};
 use crate::api::context::Class;
 use crate::api::raw::{KEY_ACCESS, KEY_OW, KEY_RW, KEY_UPDATE};
+use crate::api::twin::is_rewritten;
 use crate::api::{Context, Failure, Key, OwnedStr, Str};
 use crate::store::databases::place_in;
 use crate::store::text::Text;
@@ -72,6 +73,15 @@ pub fn delete(context: Context, mut key: Key<'_>, name: Str<'_>, class: Class) {
     context.replicate(command, &[name]);
 }
 
+/// Returns the string that is about to be replaced. In transparent mode it may be native, and what takes its place is
+/// compressed, as without a look at it.
+fn old_of(key: &Key<'_>) -> Result<Option<Vec<u8>>, Failure> {
+    match is_rewritten() {
+        true => read_string(key, <[u8]>::to_vec),
+        false => Ok(text_of(key)?.map(|text| text.to_vec()).transpose()?),
+    }
+}
+
 /// Sets a key if its condition holds; returns whether it did, and the previous value if that is requested.
 fn set_if(
     context: Context,
@@ -83,7 +93,7 @@ fn set_if(
     let key = Key::write(context, name);
     let needs_old = options.is_get || matches!(options.condition, Condition::IfEqual(_));
     let old = match needs_old {
-        true => text_of(&key)?.map(|text| text.to_vec()).transpose()?,
+        true => old_of(&key)?,
         false => None,
     };
     let is_set = match options.condition {
@@ -170,7 +180,7 @@ pub fn getset(context: Context, arguments: &[Str<'_>]) -> Done {
         return Err(Failure::Arity);
     };
     let key = Key::write(context, name);
-    let old = text_of(&key)?.map(|text| text.to_vec()).transpose()?;
+    let old = old_of(&key)?;
     write(context, key, name, value, Expiry::Never)?;
     reply_old(context, old.as_deref());
     Ok(())
