@@ -272,6 +272,26 @@ def test_info_of_a_key_and_compaction(client):
     assert is_error(client.request("LP.COMPACT", "ASYNC")) and is_error(client.request("LP.COMPACT", "SYNC", "x"))
 
 
+def test_trees_that_settings_have_begun_are_limited_and_the_error_says_how_to_go_on(start):
+    server = start()
+    client = server.client()
+    settings = [["CONFIG", "SET", "leafpress.codec", codec] for codec in ("lz4", "none")]
+    client.load([command for number in range(2048) for command in (settings[number % 2], ["LP.SET", f"s:{number}", number])])
+    assert info(client, "leafpress")["leafpress_generations"] == "2048"
+    client("CONFIG", "SET", "leafpress.codec", "lz4")
+    reply = client.request("LP.SET", "one more", "v")
+    assert is_error(reply), reply
+    for words in (b"leafpress.codec", b"leafpress.dictionary-bytes", b"LP.DICT IMPORT", b"FORGET", b"flush", b"restart", b"2048"):
+        assert words in reply.value, reply
+    assert b"  " not in reply.value and client("EXISTS", "one more") == 0
+    # What it advises helps.
+    client("DEL", "s:0")
+    until(lambda: client.request("LP.SET", "one more", "v") == OK, 10, "the end of a tree")
+    client("SAVE")
+    client = server.restart().client()
+    assert info(client, "leafpress")["leafpress_generations"] == "1" and client("LP.GET", "s:2047") == b"2047"
+
+
 def test_training(start):
     """A dictionary comes by itself or by LP.DICT TRAIN, is shown, is used, and data is what it was."""
     server = start(**{"leafpress.codec": "zstd:3"})

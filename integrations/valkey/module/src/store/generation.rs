@@ -91,7 +91,12 @@ impl Hold {
         }
         Err(TreeError::Option {
             option: "generations",
-            reason: format!("there are {SLOTS} at once already: flushed ones are still being freed"),
+            reason: format!(
+                "there are {SLOTS} trees already. Each database has one, and each change of leafpress.codec or \
+                 leafpress.dictionary-bytes, LP.DICT IMPORT or FORGET, and each flush begins a new one; an older one \
+                 ends with the last of its values, which is shortly after a flush. Delete old values, or restart the \
+                 server, which loads a database into one tree"
+            ),
         })
     }
 
