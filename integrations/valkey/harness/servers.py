@@ -75,6 +75,14 @@ def module():
     return path
 
 
+def module_with_faults():
+    """A build of the module whose steps fail on request, or nothing: `scripts/test-valkey` makes it."""
+    named = os.environ.get("LEAFPRESS_FAULTY_MODULE")
+    target = os.environ.get("CARGO_TARGET_DIR") or os.path.join(INTEGRATION, "target")
+    path = named or os.path.join(target, "testing", "libleafpress_valkey.so")
+    return path if os.path.exists(path) else None
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -97,8 +105,8 @@ def _die_with_parent():
 class Server:
     """A server and its directory, which is kept over restarts."""
 
-    def __init__(self, kind, with_module=not CONTROL, module_arguments=(), **settings):
-        self.kind = kind
+    def __init__(self, kind, with_module=not CONTROL, module_arguments=(), has_faults=False, **settings):
+        self.kind, self.has_faults = kind, has_faults
         self.directory = tempfile.mkdtemp(prefix="leafpress-valkey-")
         self.log = os.path.join(self.directory, "log")
         self.with_module, self.module_arguments = with_module, list(module_arguments)
@@ -137,7 +145,7 @@ class Server:
     def _write_configuration(self):
         lines = ["port %d" % self.port, "bind 127.0.0.1", "dir " + self.directory, "daemonize no"]
         if self.with_module:
-            lines.append("loadmodule " + " ".join([module(), *self.module_arguments]))
+            lines.append("loadmodule " + " ".join([module_with_faults() if self.has_faults else module(), *self.module_arguments]))
         if self.settings.get("cluster-enabled") == "yes":
             self.settings.setdefault("cluster-port", str(free_port()))
             self.settings.setdefault("cluster-node-timeout", "3000")

@@ -30,7 +30,7 @@ hypothesis.settings.register_profile("long", max_examples=3000, deadline=None, d
                                      suppress_health_check=list(hypothesis.HealthCheck))
 hypothesis.settings.load_profile("long" if os.environ.get("VALKEY_LONG") == "1" else "quick")
 
-FILES = ["differential", "ordered", "scan", "long_strings", "keyspace", "module", "convert", "usage", "transparent", "advise", "restore", "persistence", "memory", "replication", "cluster"]
+FILES = ["differential", "ordered", "scan", "long_strings", "keyspace", "module", "convert", "usage", "transparent", "advise", "restore", "persistence", "faults", "memory", "replication", "cluster"]
 
 
 def pytest_configure(config):

@@ -1,5 +1,7 @@
 //! Access to the values of keys, of the type that a command needs.
 
+use std::ffi::CStr;
+
 use crate::api::context::Class;
 use crate::api::output::Output;
 use crate::api::{Context, Failure, Key, Str};
@@ -69,11 +71,20 @@ pub fn change_or_make<R>(
     changed
 }
 
-/// Changes the key's map by removing fields, and removes the key with the last of them.
+/// Sends a command for a part of the running one to replicas and the append-only file: that with the key and the first
+/// of the arguments behind it.
+pub fn replicate_part(context: Context, command: &CStr, name: Str<'_>, part: &[Str<'_>]) {
+    let arguments: Vec<_> = std::iter::once(name).chain(part.iter().copied()).collect();
+    context.replicate(command, &arguments);
+}
+
+/// Changes the key's map by removing fields, and removes the key with the last of them. If that fails midway,
+/// `replicate_done` sends what was done to replicas, and otherwise they receive the command.
 pub fn remove_from<R: Default>(
     context: Context,
     name: Str<'_>,
     remove: impl FnOnce(&mut Map) -> Result<R, Failure>,
+    replicate_done: impl FnOnce(),
 ) -> Result<R, Failure> {
     let mut key = Key::write(context, name);
     let Some(map) = map_of_mut(&mut key)? else {
@@ -92,7 +103,10 @@ pub fn remove_from<R: Default>(
         if is_empty {
             context.notify(Class::Generic, c"del", name);
         }
-        context.replicate_verbatim();
+        match outcome {
+            Ok(_) => context.replicate_verbatim(),
+            Err(_) => replicate_done(),
+        }
     }
     outcome
 }

@@ -1,8 +1,9 @@
 //! The twins of the commands of hashes that read and write fields.
 
+use std::cell::Cell;
 use std::ops::Bound;
 
-use super::access::{Done, change_or_make, map_of, remove_from, reply_each, reply_or_null};
+use super::access::{Done, change_or_make, map_of, remove_from, replicate_part, reply_each, reply_or_null};
 use crate::api::context::{Class, log_warning};
 use crate::api::output::Output;
 use crate::api::{Context, Failure, Key, OwnedStr, Str};
@@ -32,7 +33,7 @@ fn set_fields(context: Context, arguments: &[Str<'_>]) -> Result<i64, Failure> {
         return Err(Failure::Arity);
     }
     let pairs: &[[Str<'_>; 2]] = pairs.as_chunks().0;
-    let (mut added, mut is_written) = (0, false);
+    let (mut added, mut done) = (0, 0);
     let outcome = change_or_make(context, *name, |map| {
         // All or nothing, as far as errors are known beforehand. The limits are those of maps: a native hash is left to
         // the server.
@@ -41,21 +42,31 @@ fn set_fields(context: Context, arguments: &[Str<'_>]) -> Result<i64, Failure> {
         }
         for [field, value] in pairs {
             added += i64::from(map.set(field.bytes(), value.bytes())? == Write::Added);
-            is_written = true;
+            done += 1;
         }
         Ok(())
     });
-    // Fields that were written before a failure stay, and replicas receive them.
-    if is_written {
-        written(context, *name, c"hset");
+    match outcome {
+        Ok(()) => written(context, *name, c"hset"),
+        // Fields that were written before a failure stay, and replicas receive these only.
+        Err(_) if done > 0 => {
+            noted(context, *name, c"hset");
+            replicate_part(context, c"LP.HSET", *name, pairs[..done].as_flattened());
+        }
+        Err(_) => {}
     }
     outcome.map(|()| added)
 }
 
 /// Notifies that a field was written.
-fn written(context: Context, name: Str<'_>, event: &'static std::ffi::CStr) {
+fn noted(context: Context, name: Str<'_>, event: &'static std::ffi::CStr) {
     context.touched(name);
     context.notify(Class::Map, event, name);
+}
+
+/// Notifies that a command has written all of its fields, and replicates it.
+fn written(context: Context, name: Str<'_>, event: &'static std::ffi::CStr) {
+    noted(context, name, event);
     context.replicate_verbatim();
 }
 
@@ -111,12 +122,17 @@ pub fn hdel(context: Context, arguments: &[Str<'_>]) -> Done {
     if fields.is_empty() {
         return Err(Failure::Arity);
     }
-    let removed = remove_from(context, *name, |map| {
+    let done = Cell::new(0);
+    let remove = |map: &mut Map| -> Result<u64, Failure> {
         let mut removed = 0;
         for field in fields {
             removed += u64::from(map.remove(field.bytes())?);
+            done.update(|done| done + 1);
         }
         Ok(removed)
+    };
+    let removed = remove_from(context, *name, remove, || {
+        replicate_part(context, c"LP.HDEL", *name, &fields[..done.get()]);
     })?;
     context.integer(removed as i64);
     Ok(())
@@ -137,12 +153,17 @@ pub fn hgetdel(context: Context, arguments: &[Str<'_>]) -> Done {
         ));
     }
     let mut values = Vec::with_capacity(fields.len());
-    remove_from(context, *name, |map| {
+    let done = Cell::new(0);
+    let take = |map: &mut Map| -> Done {
         for field in fields {
             values.push(map.get_with(field.bytes(), <[u8]>::to_vec)?);
             map.remove(field.bytes())?;
+            done.update(|done| done + 1);
         }
         Ok(())
+    };
+    remove_from(context, *name, take, || {
+        replicate_part(context, c"LP.HDEL", *name, &fields[..done.get()]);
     })?;
     values.resize(fields.len(), None);
     context.array(values.len());
@@ -302,8 +323,7 @@ pub fn hincrbyfloat(context: Context, arguments: &[Str<'_>]) -> Done {
         map.set(field.bytes(), &sum)?;
         Ok(sum)
     })?;
-    context.touched(name);
-    context.notify(Class::Map, c"hincrbyfloat", name);
+    noted(context, name, c"hincrbyfloat");
     // Replicated as a write of the sum: sums of floats may differ between machines.
     let result = OwnedStr::new(&sum);
     context.replicate(c"LP.HSET", &[name, field, result.as_str()]);

@@ -9,6 +9,8 @@ mod convert_many;
 mod counters;
 mod dict;
 mod expiry;
+#[cfg(feature = "testing")]
+mod faults;
 mod glob;
 mod hash;
 mod hyperloglog;
@@ -224,6 +226,8 @@ commands! {
 pub fn register(context: Context) -> Result<(), String> {
     twins::look_for_natives(context);
     let category = add_category(context, c"leafpress");
+    #[cfg(feature = "testing")]
+    register_one(context, &faults::COMMAND, None)?;
     for (commands, category) in [(COMMANDS, category), (FOR_FILTER, None)] {
         let mut there = commands.iter().filter(|command| twins::is_native_there(command.name));
         there.try_for_each(|command| register_one(context, command, category))?;

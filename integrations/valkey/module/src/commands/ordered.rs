@@ -5,6 +5,7 @@ use std::ops::Bound;
 use super::access::{Done, map_of, remove_from};
 use crate::api::output::Output;
 use crate::api::{Context, Failure, Key, Str};
+use crate::store::map::Map;
 use crate::store::number::integer;
 use crate::store::record_key::FieldRange;
 
@@ -142,10 +143,13 @@ pub fn remrange(context: Context, arguments: &[Str<'_>]) -> Done {
         return Err(Failure::Arity);
     };
     let range = range_of(min, max)?;
-    let removed = remove_from(context, name, |map| match range {
-        Some(range) => Ok(map.remove_range(range)?),
-        None => Ok(0),
-    })?;
+    let remove = |map: &mut Map| -> Result<u64, Failure> {
+        match range {
+            Some(range) => Ok(map.remove_range(range)?),
+            None => Ok(0),
+        }
+    };
+    let removed = remove_from(context, name, remove, || context.replicate_verbatim())?;
     context.integer(removed as i64);
     Ok(())
 }

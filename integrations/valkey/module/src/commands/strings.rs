@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use super::access::{Done, text_of};
+use super::access::{Done, replicate_part, text_of};
 use super::expiry::Expiry;
 use super::set::put;
 use crate::api::context::Class;
-use crate::api::{Context, Failure, Key, Str};
+use crate::api::{Context, Failure, Key, OwnedStr, Str};
 use crate::store::MAX_BYTES;
 use crate::store::number::integer;
 
@@ -87,13 +87,14 @@ fn length_of(key: &Key<'_>) -> Result<Option<usize>, Failure> {
 }
 
 /// Writes bytes into the key's string from `at` on, and keeps its expiry; zeros fill a part between its end and `at`.
-fn write_at(context: Context, key: &mut Key<'_>, at: usize, bytes: &[u8]) -> Done {
+/// After an error, the string's part in the first `done` of the bytes is written.
+fn write_at(context: Context, key: &mut Key<'_>, at: usize, bytes: &[u8], done: &mut usize) -> Done {
     let end = at.saturating_add(bytes.len());
     if end > MAX_BYTES {
         return Err(leafpress::TreeError::ValueTooLong { len: end }.into());
     }
     let mut whole = match text_of(key)? {
-        Some(text) if text.write_long(at, bytes)? => return Ok(()),
+        Some(text) if text.write_long(at, bytes, done)? => return Ok(()),
         Some(text) => text.to_vec()?,
         None => Vec::new(),
     };
@@ -110,17 +111,33 @@ pub fn setrange(context: Context, arguments: &[Str<'_>]) -> Done {
     let offset = integer(offset.bytes()).ok_or(Failure::NOT_INTEGER)?;
     let offset = usize::try_from(offset).map_err(|_| Failure::text("ERR offset is out of range"))?;
     let mut key = Key::write(context, name);
-    let mut len = length_of(&key)?.unwrap_or_default();
+    let len = length_of(&key)?.unwrap_or_default();
     let value = value.bytes();
-    if !value.is_empty() {
-        write_at(context, &mut key, offset, value)?;
-        len = len.max(offset + value.len());
-        drop(key);
+    if value.is_empty() {
+        context.integer(len as i64);
+        return Ok(());
+    }
+    let mut done = 0;
+    let outcome = write_at(context, &mut key, offset, value, &mut done);
+    drop(key);
+    let changed = match outcome {
+        Ok(()) => value.len(),
+        Err(_) => done.min(len.saturating_sub(offset)),
+    };
+    if changed > 0 {
         context.touched(name);
         context.notify(Class::Text, c"setrange", name);
-        context.replicate_verbatim();
+        match outcome {
+            Ok(()) => context.replicate_verbatim(),
+            // What was written before a failure stays, and replicas receive it.
+            Err(_) => {
+                let [offset, part] = [offset.to_string().as_bytes(), &value[..changed]].map(OwnedStr::new);
+                replicate_part(context, c"LP.SETRANGE", name, &[offset.as_str(), part.as_str()]);
+            }
+        }
     }
-    context.integer(len as i64);
+    outcome?;
+    context.integer(len.max(offset + value.len()) as i64);
     Ok(())
 }
 
@@ -133,7 +150,8 @@ pub fn append(context: Context, arguments: &[Str<'_>]) -> Done {
     let old = length_of(&key)?;
     let value = value.bytes();
     if old.is_none() || !value.is_empty() {
-        write_at(context, &mut key, old.unwrap_or_default(), value)?;
+        // A failure leaves the string unchanged: its length is written last.
+        write_at(context, &mut key, old.unwrap_or_default(), value, &mut 0)?;
     }
     let len = old.unwrap_or_default() + value.len();
     drop(key);

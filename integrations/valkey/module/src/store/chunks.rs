@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use leafpress::{Tree, TreeError};
 
+use super::faults::{self, Step};
 use super::record_key::{RecordKey, record_key};
 
 /// Length of a chunk, and the longest string that is stored whole. Shorter chunks would compress less well, longer ones
@@ -52,8 +53,9 @@ impl<'t> Chunks<'t> {
         Ok((bytes.len() == range.len()).then_some(bytes))
     }
 
-    /// Writes bytes from `at` on into a string of `len` bytes; zeros fill the part between its end and `at`.
-    pub fn write(&self, len: usize, at: usize, bytes: &[u8]) -> Result<(), TreeError> {
+    /// Writes bytes from `at` on into a string of `len` bytes; zeros fill the part between its end and `at`. After an
+    /// error, the first `done` of the bytes are written; those past the string's end are not read.
+    pub fn write(&self, len: usize, at: usize, bytes: &[u8], done: &mut usize) -> Result<(), TreeError> {
         let (from, end) = (at.min(len), at + bytes.len());
         let new_len = len.max(end);
         let mut chunk = Vec::with_capacity(CHUNK);
@@ -67,10 +69,13 @@ impl<'t> Chunks<'t> {
                 chunk = self.read(begin..begin + kept)?.unwrap_or_default();
             }
             chunk.resize((new_len - begin).min(CHUNK), 0);
+            let end = written.end - at;
             if let Some(target) = chunk.get_mut(written.start - begin..written.end - begin) {
-                target.copy_from_slice(&bytes[written.start - at..written.end - at]);
+                target.copy_from_slice(&bytes[written.start - at..end]);
             }
+            faults::point(Step::Write)?;
             self.tree.insert(&self.key(index)?, &chunk)?;
+            *done = end;
         }
         if new_len != len {
             self.tree

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use leafpress::{Record, TreeError};
 
+use super::faults::{self, Step};
 use super::generation::{Hold, IDS};
 use super::record_key::{FieldRange, ID_BYTES, bounds_of, field_of, record_key};
 use super::removal;
@@ -107,6 +108,7 @@ impl Map {
     /// Sets a field.
     pub fn set(&mut self, field: &[u8], value: &[u8]) -> Result<Write, TreeError> {
         check(field, value)?;
+        faults::point(Step::Write)?;
         let old = self.len_of(field)?;
         self.generation
             .tree()
@@ -154,6 +156,7 @@ impl Map {
         let Some(value_len) = self.len_of(field)? else {
             return Ok(false);
         };
+        faults::point(Step::Write)?;
         self.generation.tree().remove(&record_key(self.id.get(), field)?)?;
         self.uncount(1, (field.len() + value_len) as u64);
         Ok(true)
@@ -198,6 +201,7 @@ impl Map {
         let limit = limit.min(usize::try_from(self.fields).unwrap_or(usize::MAX));
         let mut records = self.generation.tree().range(bounds).limit(limit);
         while let Some(goes_on) = records.next_with(|key, value| visit(field_of(key), value)) {
+            faults::point(Step::Read)?;
             if !goes_on? {
                 break;
             }

@@ -5,6 +5,7 @@
 
 pub mod chunks;
 pub mod databases;
+pub mod faults;
 pub mod generation;
 pub mod map;
 pub mod number;

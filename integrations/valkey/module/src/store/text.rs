@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use leafpress::TreeError;
 
 use super::chunks::{CHUNK, Chunks};
+use super::faults::{self, Step};
 use super::generation::{Generation, Hold};
 use super::record_key::{bounds_of, record_key};
 use super::{MAX_BYTES, removal};
@@ -73,6 +74,7 @@ impl Text {
     /// Calls `read` with its bytes; `None` if its record is missing, which is a bug.
     #[inline]
     pub fn get_with<R>(&self, read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>, TreeError> {
+        faults::point(Step::Read)?;
         match self.is_long() {
             true => self.long_with(0..self.length()?, read),
             false => self.short_with(read),
@@ -134,15 +136,15 @@ impl Text {
     }
 
     /// Writes bytes from `at` on, of a long string only its chunks there; zeros fill a part between its end and `at`.
-    /// Returns false if it is not long.
-    pub fn write_long(&self, at: usize, bytes: &[u8]) -> Result<bool, TreeError> {
+    /// Returns false if it is not long. After an error, its part in the first `done` of the bytes is written.
+    pub fn write_long(&self, at: usize, bytes: &[u8], done: &mut usize) -> Result<bool, TreeError> {
         if !self.is_long() {
             return Ok(false);
         }
         check(at.saturating_add(bytes.len()))?;
         let len = self.length()?;
         let generation = self.generation();
-        Chunks::of(generation.tree(), self.id()).write(len, at, bytes)?;
+        Chunks::of(generation.tree(), self.id()).write(len, at, bytes, done)?;
         generation
             .counts()
             .add(0, (at + bytes.len()).saturating_sub(len) as u64);
@@ -161,7 +163,7 @@ fn insert(generation: &Generation, id: u64, value: &[u8]) -> Result<(), TreeErro
     if value.len() <= CHUNK {
         return tree.insert(&record_key(id, b"")?, value).map(|_| ());
     }
-    Chunks::of(tree, id).write(0, 0, value).inspect_err(|_| {
+    Chunks::of(tree, id).write(0, 0, value, &mut 0).inspect_err(|_| {
         // What cannot be removed either is dropped with the generation.
         if let Ok(bounds) = bounds_of(id, (Bound::Unbounded, Bound::Unbounded)) {
             let _ = tree.remove_range(bounds, usize::MAX);

@@ -1,0 +1,132 @@
+"""What is left of commands, saves and rewrites that fail midway. A build of the module with the feature `testing` has steps
+fail on request, by `LP._FAIL`."""
+import os
+
+import pytest
+
+import servers
+from conftest import CONTROL
+from resp import OK, as_pairs, info, is_error
+from servers import until
+
+
+def reason_to_skip():
+    if CONTROL:
+        return "about the module"
+    return None if servers.module_with_faults() else "there is no module with the feature `testing`"
+
+
+pytestmark = pytest.mark.skipif(reason_to_skip() is not None, reason=str(reason_to_skip()))
+PREFIXES = {"leafpress.hash-prefixes": '"h:"', "leafpress.string-prefixes": '"s:"'}
+
+
+def counted(client):
+    return {name: int(info(client, "leafpress")[f"leafpress_{name}"]) for name in ("keys", "records", "user_bytes")}
+
+
+def expected_counts(maps, strings):
+    """The counts of maps and strings with this content."""
+    records = sum(map(len, maps.values())) + len(strings)
+    fields = sum(len(field) + len(value) for held in maps.values() for field, value in held.items())
+    return {"keys": len(maps) + len(strings), "records": records, "user_bytes": fields + sum(map(len, strings.values()))}
+
+
+def check_pair(here, there, maps, strings=None):
+    """The primary holds this, counts it, and its replica holds and counts the same."""
+    until(lambda: servers.is_replicated(here, there), 20, "the replica")
+    strings = strings or {}
+    for client in (here, there):
+        for name, held in maps.items():
+            assert dict(as_pairs(client("LP.HGETALL", name))) == held and client("LP.HLEN", name) == len(held), name
+        for name, held in strings.items():
+            assert client("LP.GET", name) == held, name
+        assert client("DBSIZE") == len(maps) + len(strings)
+        assert counted(client) == expected_counts(maps, strings)
+    assert here("DEBUG", "DIGEST") == there("DEBUG", "DIGEST")
+
+
+@pytest.fixture
+def pair(start):
+    primary = start(has_faults=True, appendonly="yes", **{"aof-use-rdb-preamble": "no"}, **PREFIXES)
+    replica = start(has_faults=True, **PREFIXES)
+    with primary.client() as here, replica.client() as there:
+        there("REPLICAOF", "127.0.0.1", primary.port)
+        until(lambda: servers.is_replicated(here, there), 20, "the replica")
+        yield here, there, primary
+
+
+def fails(client, command, step, count):
+    """Has a step of a command fail; the command must answer that it has failed."""
+    client("LP._FAIL", step, count)
+    reply = client.request(*command)
+    client("LP._FAIL", step, 0)
+    assert is_error(reply) and b"out of memory" in reply.value, (command, reply)
+
+
+def after_a_restart(primary, maps, strings=None):
+    """The append-only file has what the primary held."""
+    with primary.restart().client() as client:
+        assert {name: dict(as_pairs(client("LP.HGETALL", name))) for name in maps} == maps
+        assert {name: client("LP.GET", name) for name in strings or {}} == (strings or {})
+        assert counted(client) == expected_counts(maps, strings or {})
+        primary.clients.clear()
+
+
+def test_replicas_receive_what_was_done_of_a_write_of_fields(pair, kind):
+    here, there, primary = pair
+    fields = [b"a", b"b", b"c", b"d"]
+    pairs = [part for field in fields for part in (field, b"value " + field)]
+    values = {field: b"value " + field for field in fields}
+    maps = {}
+    for name, command in (("h:set", "HSET"), ("h:many", "HMSET"), ("m:set", "LP.HSET")):
+        # Of a new key, then of one that is there.
+        fails(here, [command, name, *pairs], "WRITE", 1)
+        check_pair(here, there, maps)
+        fails(here, [command, name, *pairs], "WRITE", 3)
+        maps[name] = {field: values[field] for field in fields[:2]}
+        check_pair(here, there, maps)
+        fails(here, [command, name, "c", "other", "a", "other", "d", "other"], "WRITE", 3)
+        maps[name] |= {b"a": b"other", b"c": b"other"}
+        check_pair(here, there, maps)
+        assert here(command, name, *pairs) in (1, OK)
+        maps[name] = dict(values)
+        check_pair(here, there, maps)
+    removals = [("h:set", ["HDEL", "h:set"]), ("m:set", ["LP.HDEL", "m:set"])]
+    if kind.name == "valkey-9.1":
+        removals.append(("h:many", ["HGETDEL", "h:many", "FIELDS", 5]))
+    for name, command in removals:
+        # One of the fields is not there, and does not count as a step.
+        fails(here, [*command, "a", "none", "b", "c", "d"], "WRITE", 1)
+        check_pair(here, there, maps)
+        fails(here, [*command, "a", "none", "b", "c", "d"], "WRITE", 3)
+        del maps[name][b"a"], maps[name][b"b"]
+        check_pair(here, there, maps)
+    # In a transaction and in a script, other commands are replicated as before.
+    here("LP._FAIL", "WRITE", 3)
+    here("MULTI")
+    for command in (["HSET", "h:tx", "a", "1"], ["HSET", "h:tx", "b", "2", "c", "3"], ["HSET", "h:tx", "d", "4"]):
+        here(*command)
+    replies = here("EXEC")
+    assert replies[0] == replies[2] == 1 and is_error(replies[1])
+    here("LP._FAIL", "WRITE", 2)
+    assert is_error(here.request("EVAL", "redis.pcall('HSET', KEYS[1], 'a', '1', 'b', '2'); return redis.call('HSET', KEYS[1], 'c')", 1, "h:lua"))
+    maps |= {"h:tx": {b"a": b"1", b"b": b"2", b"d": b"4"}, "h:lua": {b"a": b"1"}}
+    check_pair(here, there, maps)
+    after_a_restart(primary, maps)
+
+
+def test_replicas_receive_what_was_done_of_a_write_into_a_long_string(pair):
+    here, there, primary = pair
+    held = bytes(at % 251 for at in range(100_000))
+    here("SET", "s:1", held)
+    for name, command, offset, value, count in (
+        ("s:1", "SETRANGE", 1000, b"x" * 50_000, 3), ("s:1", "SETRANGE", 20_000, b"y" * 200_000, 1), ("s:1", "LP.SETRANGE", 90_000, b"z" * 100_000, 3)):
+        fails(here, [command, name, offset, value], "WRITE", count)
+        chunk = 16 * 1024
+        done = max(0, (offset // chunk + count - 1) * chunk - offset)
+        part = value[:min(done, len(held) - offset)] if count > 1 else b""
+        held = held[:offset] + part + held[offset + len(part):]
+        check_pair(here, there, {}, {"s:1": held})
+    fails(here, ["APPEND", "s:1", b"w" * 50_000], "WRITE", 2)
+    check_pair(here, there, {}, {"s:1": held})
+    after_a_restart(primary, {}, {"s:1": held})
