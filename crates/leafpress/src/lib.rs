@@ -66,5 +66,6 @@ pub use leafpress_codec::{Codec, CodecError, Dictionary};
 #[cfg(any(test, feature = "testing"))]
 pub use tree::Layout;
 pub use tree::{
-    DictionaryChoice, KeyRange, Range, Record, RemovedRange, ShardBy, Tree, TreeBuilder, TreeError, TreeStats, Upkeep,
+    DictionaryChoice, KeyRange, Range, Record, RemovedPart, RemovedRange, ShardBy, Tree, TreeBuilder, TreeError,
+    TreeStats, Upkeep,
 };

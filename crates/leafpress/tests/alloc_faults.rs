@@ -177,6 +177,45 @@ enum Step {
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Returns a key of one length, which leaves store as a number; or of several lengths, with much in common.
+#[test]
+fn a_removal_of_a_range_without_memory_reports_what_it_has_removed() {
+    let mut failed = 0;
+    for after in 0.. {
+        let tree = tree(64);
+        for n in 0..1000u16 {
+            tree.insert(&n.to_be_bytes(), &[n as u8; 60]).unwrap();
+        }
+        let range = 10u16.to_be_bytes()..900u16.to_be_bytes();
+        let (mut records, mut bytes, mut end) = (0, 0, None);
+        let outcome = starved(after, || {
+            tree.remove_range_with(range, |part| {
+                records += part.records;
+                bytes += part.key_and_value_bytes;
+                if part.records > 0 {
+                    // Two bytes at most, of which those after the end are zeros.
+                    let mut key = [0; 2];
+                    let up_to = part.up_to.unwrap_or(&[255; 2]);
+                    key[..up_to.len().min(2)].copy_from_slice(&up_to[..up_to.len().min(2)]);
+                    end = Some(u16::from_be_bytes(key));
+                }
+                Ok(())
+            })
+        });
+        assert_eq!((1000 - tree.len() as u64, records * 62), (records, bytes));
+        for n in 0..1000u16 {
+            let is_gone = (10..900).contains(&n) && end.is_some_and(|end| n < end);
+            assert_eq!(tree.contains_key(&n.to_be_bytes()).unwrap(), !is_gone, "{n}, {end:?}");
+        }
+        tree.validate().unwrap();
+        if done(outcome).is_some() {
+            assert_eq!(records, 890);
+            break;
+        }
+        failed += usize::from(records > 0);
+    }
+    assert!(failed > 0);
+}
+
 fn key(n: u16, text: bool) -> Vec<u8> {
     match text {
         false => n.to_be_bytes().to_vec(),

@@ -115,6 +115,36 @@ def test_replicas_receive_what_was_done_of_a_write_of_fields(pair, kind):
     after_a_restart(primary, maps)
 
 
+def test_replicas_receive_what_was_done_of_a_removal_of_a_range(pair):
+    here, there, primary = pair
+    held = {b"field:%06d" % at: b"value %d" % at for at in range(20_000)}
+    for first in range(0, len(held), 1000):
+        part = list(held.items())[first:first + 1000]
+        here("LP.HSET", "m", *(each for pair_of in part for each in pair_of))
+    here("LP.HSET", "other", "f", "v")
+    maps = {"m": held, "other": {b"f": b"v"}}
+    for low, high, within in (("(field:000100", "[field:019000", lambda field: b"field:000100" < field <= b"field:019000"),
+                              ("[field:000050", "(field:019500", lambda field: b"field:000050" <= field < b"field:019500")):
+        fails(here, ["LP.REMRANGE", "m", low, high], "WRITE", 1)
+        left = {field: value for field, value in as_pairs(here("LP.HGETALL", "m"))}
+        gone = sorted(set(maps["m"]) - set(left))
+        # The first ones of the range.
+        there_before = sorted(filter(within, maps["m"]))
+        assert 0 < len(gone) < len(there_before) and gone == there_before[:len(gone)], (low, len(gone))
+        maps["m"] = left
+        check_pair(here, there, maps)
+    # All of a range, by a step that fails behind it.
+    few = sorted(maps["m"])[:3]
+    fails(here, ["LP.REMRANGE", "m", "-", b"[" + few[-1]], "WRITE", 1)
+    for field in few:
+        del maps["m"][field]
+    check_pair(here, there, maps)
+    fails(here, ["LP.REMRANGE", "other", "-", "+"], "WRITE", 1)
+    del maps["other"]
+    check_pair(here, there, maps)
+    after_a_restart(primary, maps)
+
+
 def test_replicas_receive_what_was_done_of_a_write_into_a_long_string(pair):
     here, there, primary = pair
     held = bytes(at % 251 for at in range(100_000))

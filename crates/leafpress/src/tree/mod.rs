@@ -58,7 +58,7 @@ pub use map::Update;
 #[cfg(any(test, feature = "testing"))]
 pub use options::Layout;
 pub use options::{DictionaryChoice, ShardBy, TreeBuilder, Upkeep};
-pub use remove_range::RemovedRange;
+pub use remove_range::{RemovedPart, RemovedRange};
 pub use scan::Range;
 pub(crate) use scan::{Bounds, copied_bound, is_empty, not_above, not_below};
 pub use stats::TreeStats;

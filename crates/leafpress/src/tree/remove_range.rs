@@ -45,6 +45,20 @@ pub struct RemovedRange {
     pub is_done: bool,
 }
 
+/// A part of a range that [`Tree::remove_range_with`] has removed.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct RemovedPart<'k> {
+    /// Number of records removed.
+    pub records: u64,
+    /// Bytes of their keys and values.
+    pub key_and_value_bytes: u64,
+    /// The key below which the shard has no record of the range any more; `None` if it has none at all.
+    pub up_to: Option<&'k [u8]>,
+}
+
+type OnPart<'p> = dyn FnMut(RemovedPart<'_>) -> Result<(), TreeError> + 'p;
+
 /// Maximum number of leaves unlinked together where their keys have to be examined, under the structure lock.
 const MAX_LOOKED_INTO: usize = 8;
 
@@ -78,14 +92,41 @@ impl Tree {
     ///
     /// # Errors
     /// [`TreeError::OutOfMemory`] or [`TreeError::Codec`]; records of leaves before the failed one are removed, and
-    /// their number is not returned.
+    /// their number is not returned: see [`Tree::remove_range_with`].
     pub fn remove_range(&self, range: impl KeyRange, limit: usize) -> Result<RemovedRange, TreeError> {
-        self.core.remove_range(&range.into_bounds()?, limit)
+        self.core.remove_range(&range.into_bounds()?, limit, &mut |_| Ok(()))
+    }
+
+    /// Removes all records whose keys are in `range`, as [`Tree::remove_range`] does, and calls `on_part` after each
+    /// part that was removed: a leaf's records, or those of neighbouring leaves. So the caller knows what was removed
+    /// if a later part fails. `on_part` must not use the tree; an error of it ends the removal.
+    ///
+    /// ```
+    /// # let tree = leafpress::Tree::builder().build()?;
+    /// # tree.extend([("apple", "red"), ("banana", "yellow"), ("cherry", "red")])?;
+    /// let mut removed = 0;
+    /// tree.remove_range_with("a".."c", |part| {
+    ///     removed += part.records;
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(removed, 2);
+    /// # Ok::<(), leafpress::TreeError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tree::remove_range`], or the error of `on_part`.
+    pub fn remove_range_with(
+        &self,
+        range: impl KeyRange,
+        mut on_part: impl FnMut(RemovedPart<'_>) -> Result<(), TreeError>,
+    ) -> Result<(), TreeError> {
+        let bounds = range.into_bounds()?;
+        self.core.remove_range(&bounds, usize::MAX, &mut on_part).map(|_| ())
     }
 }
 
 impl TreeInner {
-    fn remove_range(&self, bounds: &Bounds, limit: usize) -> Result<RemovedRange, TreeError> {
+    fn remove_range(&self, bounds: &Bounds, limit: usize, on_part: &mut OnPart<'_>) -> Result<RemovedRange, TreeError> {
         let mut removed = RemovedRange {
             is_done: true,
             ..RemovedRange::default()
@@ -95,7 +136,7 @@ impl TreeInner {
         }
         let mut arena = Bump::new();
         for shard in &self.shards {
-            self.remove_range_of(shard, bounds, limit, &mut arena, &mut removed)?;
+            self.remove_range_of(shard, bounds, limit, &mut arena, &mut removed, on_part)?;
             if !removed.is_done {
                 break;
             }
@@ -110,6 +151,7 @@ impl TreeInner {
         limit: usize,
         arena: &mut Bump,
         removed: &mut RemovedRange,
+        on_part: &mut OnPart<'_>,
     ) -> Result<(), TreeError> {
         let mut from: Vec<u8> = match &bounds.0 {
             Bound::Included(key) | Bound::Excluded(key) => copied(key)?,
@@ -133,6 +175,11 @@ impl TreeInner {
             {
                 removed.records += unlinked.records;
                 removed.key_and_value_bytes += unlinked.key_and_value_bytes;
+                on_part(RemovedPart {
+                    records: unlinked.records,
+                    key_and_value_bytes: unlinked.key_and_value_bytes,
+                    up_to: unlinked.end.as_deref(),
+                })?;
                 match unlinked.end {
                     Some(end) if not_above(&bounds.1, &end) => from = end,
                     _ => return Ok(()),
@@ -155,6 +202,11 @@ impl TreeInner {
                     removed.records += taken.records;
                     removed.key_and_value_bytes += taken.key_and_value_bytes;
                     removed.is_done = taken.is_done;
+                    on_part(RemovedPart {
+                        records: taken.records,
+                        key_and_value_bytes: taken.key_and_value_bytes,
+                        up_to: end.as_deref(),
+                    })?;
                 }
             }
             match end {

@@ -1,10 +1,11 @@
 //! Commands that native hashes have no twin of: ranges of fields in order.
 
+use std::cell::RefCell;
 use std::ops::Bound;
 
-use super::access::{Done, map_of, remove_from};
+use super::access::{Done, map_of, remove_from, replicate_part};
 use crate::api::output::Output;
-use crate::api::{Context, Failure, Key, Str};
+use crate::api::{Context, Failure, Key, OwnedStr, Str};
 use crate::store::map::Map;
 use crate::store::number::integer;
 use crate::store::record_key::FieldRange;
@@ -143,15 +144,29 @@ pub fn remrange(context: Context, arguments: &[Str<'_>]) -> Done {
         return Err(Failure::Arity);
     };
     let range = range_of(min, max)?;
+    // The part of the range that was removed ends before this field, if that is in the range.
+    let end = RefCell::new(None);
     let remove = |map: &mut Map| -> Result<u64, Failure> {
-        match range {
-            Some(range) => Ok(map.remove_range(range)?),
-            None => Ok(0),
-        }
+        let Some(range) = range else { return Ok(0) };
+        Ok(map.remove_range(range, |field| {
+            let is_within = |field: &&[u8]| is_below(field, range.1);
+            *end.borrow_mut() = field.filter(is_within).map(|field| [b"(", field].concat());
+        })?)
     };
-    let removed = remove_from(context, name, remove, || context.replicate_verbatim())?;
+    let removed = remove_from(context, name, remove, || match &*end.borrow() {
+        Some(end) => replicate_part(context, c"LP.REMRANGE", name, &[min, OwnedStr::new(end).as_str()]),
+        None => context.replicate_verbatim(),
+    })?;
     context.integer(removed as i64);
     Ok(())
+}
+
+/// Returns whether a field is below the end of a range.
+fn is_below(field: &[u8], end: Bound<&[u8]>) -> bool {
+    match end {
+        Bound::Included(end) | Bound::Excluded(end) => field < end,
+        Bound::Unbounded => true,
+    }
 }
 
 /// `LP.FIRST key`

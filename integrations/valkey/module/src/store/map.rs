@@ -162,13 +162,25 @@ impl Map {
         Ok(true)
     }
 
-    /// Removes the fields of a range; returns how many there were.
-    pub fn remove_range(&mut self, range: FieldRange<'_>) -> Result<u64, TreeError> {
+    /// Removes the fields of a range; returns how many there were. It may fail after it has removed some: calls
+    /// `on_part` after each part with the field below which none of the range is left, or with `None` if none is.
+    pub fn remove_range(
+        &mut self,
+        range: FieldRange<'_>,
+        mut on_part: impl FnMut(Option<&[u8]>),
+    ) -> Result<u64, TreeError> {
         let bounds = bounds_of(self.id.get(), range)?;
-        let removed = self.generation.tree().remove_range(bounds, usize::MAX)?;
-        let user_bytes = removed.key_and_value_bytes - removed.records * ID_BYTES as u64;
-        self.uncount(removed.records, user_bytes);
-        Ok(removed.records)
+        let before = self.fields;
+        let generation = self.generation.clone();
+        generation.tree().remove_range_with(bounds, |part| {
+            let user_bytes = part.key_and_value_bytes - part.records * ID_BYTES as u64;
+            self.uncount(part.records, user_bytes);
+            // A key of a later value is above all fields of this one.
+            let number = self.id.get().to_be_bytes();
+            on_part(part.up_to.and_then(|key| key.strip_prefix(&number)));
+            faults::point(Step::Write)
+        })?;
+        Ok(before - self.fields)
     }
 
     fn uncount(&mut self, records: u64, user_bytes: u64) {

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::chunks::CHUNK;
 use super::databases::{Databases, place_in};
+use super::faults;
 use super::generation::Hold;
 use super::map::{Map, Write};
 use super::number::{FloatError, add_floats, check_float, integer};
@@ -34,6 +35,50 @@ fn counted(generation: &Hold) -> (u64, u64, u64) {
         counts.records.load(Relaxed),
         counts.user_bytes.load(Relaxed),
     )
+}
+
+/// A removal of a range that fails after any number of its parts: what is gone is counted, and is what is below the
+/// reported field.
+#[test]
+fn what_a_failed_removal_of_a_range_has_removed_is_counted() {
+    removal::this_is_the_main_thread();
+    let fields: Vec<String> = (0..20_000).map(|n| format!("field:{n:06}")).collect();
+    let range = (
+        Bound::Included(b"field:000100".as_slice()),
+        Bound::Excluded(b"field:019000".as_slice()),
+    );
+    let in_range = |field: &[u8]| (b"field:000100".as_slice()..b"field:019000".as_slice()).contains(&field);
+    let mut failed = 0;
+    for parts in 1.. {
+        let generation = generation();
+        // A neighbour, which stays.
+        let mut after = Map::new(place(&generation));
+        let mut map = Map::new(place(&generation));
+        after.set(b"", b"x").unwrap();
+        let mut model = Model::new();
+        for (n, field) in fields.iter().enumerate() {
+            map.set(field.as_bytes(), &[n as u8; 20]).unwrap();
+            model.insert(field.clone().into_bytes(), vec![n as u8; 20]);
+        }
+        let mut end = None;
+        faults::fail(faults::Step::Write, parts);
+        let outcome = map.remove_range(range, |field| end = Some(field.map(<[u8]>::to_vec)));
+        faults::fail(faults::Step::Write, 0);
+        let end = end.unwrap();
+        model.retain(|field, _| !in_range(field) || end.as_ref().is_some_and(|end| field >= end));
+        check(&map, &model);
+        check(&after, &Model::from([(Vec::new(), b"x".to_vec())]));
+        let bytes: usize = model.iter().map(|(field, value)| field.len() + value.len()).sum();
+        assert_eq!(counted(&generation), (2, model.len() as u64 + 1, bytes as u64 + 1));
+        if outcome.is_ok() {
+            assert_eq!(model.len(), 100 + 1000);
+            break;
+        }
+        failed += 1;
+        // The rest of the range goes later.
+        assert_eq!(map.remove_range(range, |_| {}).unwrap(), model.len() as u64 - 1100);
+    }
+    assert!(failed > 0);
 }
 
 /// Removes waiting values until `records` records are left. Other tests may remove the same values meanwhile.
@@ -142,7 +187,7 @@ proptest! {
                 Step::RemoveRange(from, to) => {
                     let range = (Bound::Included(from.as_slice()), Bound::Excluded(to.as_slice()));
                     let gone = in_range(&model, range);
-                    prop_assert_eq!(map.remove_range(range).unwrap(), gone.len() as u64);
+                    prop_assert_eq!(map.remove_range(range, |_| {}).unwrap(), gone.len() as u64);
                     gone.iter().for_each(|(field, _)| drop(model.remove(field)));
                 }
                 Step::Range(from, to) => {
@@ -217,7 +262,7 @@ proptest! {
         let neighbour = Text::new(place(&generation), b"neighbour").unwrap();
         for (at, len, byte) in writes {
             let bytes = vec![byte; len];
-            prop_assert!(text.write_long(at, &bytes).unwrap());
+            prop_assert!(text.write_long(at, &bytes, &mut 0).unwrap());
             model.resize(model.len().max(at + len), 0);
             model[at..at + len].copy_from_slice(&bytes);
             prop_assert_eq!(text.length().unwrap(), model.len());
@@ -227,7 +272,7 @@ proptest! {
             prop_assert!(part.as_deref() == Some(&model[range]));
             prop_assert_eq!(counted(&generation), (2, 2, model.len() as u64 + 9));
         }
-        prop_assert!(!neighbour.write_long(0, b"x").unwrap());
+        prop_assert!(!neighbour.write_long(0, b"x", &mut 0).unwrap());
         prop_assert!(neighbour.to_vec().unwrap() == b"neighbour");
         let copy = text.copy_to(place(&generation)).unwrap();
         prop_assert!(copy.to_vec().unwrap() == model);
@@ -243,7 +288,7 @@ fn a_long_string_past_the_limit_is_refused_and_unchanged() {
     let text = Text::new(place(&generation), &vec![1; CHUNK + 1]).unwrap();
     for (at, len) in [(MAX_BYTES, 1), (usize::MAX, 10), (MAX_BYTES - 9, 10)] {
         assert!(matches!(
-            text.write_long(at, &vec![2; len]),
+            text.write_long(at, &vec![2; len], &mut 0),
             Err(leafpress::TreeError::ValueTooLong { .. })
         ));
     }
