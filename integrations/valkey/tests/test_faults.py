@@ -160,3 +160,104 @@ def test_replicas_receive_what_was_done_of_a_write_into_a_long_string(pair):
     fails(here, ["APPEND", "s:1", b"w" * 50_000], "WRITE", 2)
     check_pair(here, there, {}, {"s:1": held})
     after_a_restart(primary, {}, {"s:1": held})
+
+
+def files(server):
+    """The snapshot and the append-only files, by their content."""
+    found = {}
+    for directory, _, names in os.walk(server.directory):
+        for name in names:
+            path = os.path.join(directory, name)
+            if name == "dump.rdb" or "appendonlydir" in directory:
+                with open(path, "rb") as file:
+                    found[path] = file.read()
+    return found
+
+
+def fill(client):
+    client.load([["SET", f"plain:{at}", "v"] for at in range(20)])
+    client("LP.HSET", "the map", *(part for at in range(500) for part in (f"f{at}", "value " * 50)))
+    client("LP.SET", "the string", "text")
+
+
+UNREADABLE = [("the map", 300), ("the string", 1)]
+
+
+@pytest.mark.parametrize("name, count", UNREADABLE)
+def test_a_save_of_a_value_that_cannot_be_read_fails(start, name, count):
+    """In the server's process and in a child: the file of before stays, the log names the key, and later saves succeed."""
+    server = start(has_faults=True)
+    client = server.client()
+    fill(client)
+    client("DEL", *({"the map", "the string"} - {name}))
+    assert client("SAVE") == OK
+    before, mark = files(server), client("DEBUG", "DIGEST")
+    client("SET", "plain:new", "v")
+    for command in (["SAVE"], ["DEBUG", "RELOAD"], ["BGSAVE"]):
+        logged = len(server.logged())
+        client("LP._FAIL", "READ", count)
+        reply = client.request(*command)
+        if command == ["BGSAVE"]:
+            until(lambda: info(client, "persistence")["rdb_bgsave_in_progress"] == "0", 30, "the end of BGSAVE")
+            client("LP._FAIL", "READ", 0)
+            assert info(client, "persistence")["rdb_last_bgsave_status"] == "err"
+        else:
+            assert is_error(reply), (command, reply)
+        assert files(server) == before
+        assert f"the key '{name}' in database 0".encode() in server.logged()[logged:], command
+        assert client("GET", "plain:new") == b"v" and client("DBSIZE") == 22
+    assert client("SAVE") == OK and files(server) != before
+    client("DEL", "plain:new")
+    assert client("DEBUG", "DIGEST") == mark
+    # What was dumped does not load.
+    client("LP._FAIL", "READ", count)
+    payload = client("DUMP", name)
+    reply = client.request("RESTORE", "copy", 0, payload)
+    assert is_error(reply) and client("EXISTS", "copy") == 0 and client("DEBUG", "DIGEST") == mark
+    assert client("RESTORE", "copy", 0, client("DUMP", name)) == OK
+    server.kill()
+    client = server.start().client()
+    assert client("DBSIZE") == 22 and client("GET", "plain:new") == b"v"
+
+
+@pytest.mark.parametrize("preamble", ["yes", "no"])
+@pytest.mark.parametrize("name, count", UNREADABLE)
+def test_a_rewrite_of_a_value_that_cannot_be_read_fails(start, preamble, name, count):
+    """The append-only file of before stays, with what is written afterwards."""
+    server = start(has_faults=True, appendonly="yes", **{"aof-use-rdb-preamble": preamble})
+    client = server.client()
+    fill(client)
+    client("DEL", *({"the map", "the string"} - {name}))
+    client("LP._FAIL", "READ", count)
+    client("BGREWRITEAOF")
+    until(lambda: info(client, "persistence")["aof_rewrite_in_progress"] == "0" and
+          info(client, "persistence")["aof_rewrite_scheduled"] == "0", 30, "the end of the rewrite")
+    client("LP._FAIL", "READ", 0)
+    assert info(client, "persistence")["aof_last_bgrewrite_status"] == "err"
+    assert f"the key '{name}' in database 0".encode() in server.logged()
+    client("SET", "plain:new", "v")
+    mark = client("DEBUG", "DIGEST")
+    client = server.restart().client()
+    assert client("DEBUG", "DIGEST") == mark and client("EXISTS", name) == 1
+    client("BGREWRITEAOF")
+    until(lambda: info(client, "persistence")["aof_rewrite_in_progress"] == "0" and
+          info(client, "persistence")["aof_rewrite_scheduled"] == "0", 30, "the end of the rewrite")
+    assert info(client, "persistence")["aof_last_bgrewrite_status"] == "ok"
+    client = server.restart().client()
+    assert client("DEBUG", "DIGEST") == mark
+
+
+@pytest.mark.parametrize("name, count", UNREADABLE)
+def test_a_synchronisation_with_a_value_that_cannot_be_read_fails(start, name, count):
+    """The replica keeps what it has, and has all once the value can be read."""
+    primary, replica = start(has_faults=True), start(has_faults=True)
+    with primary.client() as here, replica.client() as there:
+        fill(here)
+        here("DEL", *({"the map", "the string"} - {name}))
+        here("LP._FAIL", "READ", count)
+        there("REPLICAOF", "127.0.0.1", primary.port)
+        until(lambda: f"the key '{name}' in database 0".encode() in primary.logged(), 30, "the failure")
+        assert not servers.is_replicated(here, there) and there("EXISTS", name) == 0
+        here("LP._FAIL", "READ", 0)
+        until(lambda: servers.is_replicated(here, there), 60, "the replica")
+        assert here("DEBUG", "DIGEST") == there("DEBUG", "DIGEST") and there("EXISTS", name) == 1

@@ -18,10 +18,10 @@ use crate::store::value::{Borrowed, Value};
 pub struct Methods {
     /// Loads a value that was saved in an encoding of this version.
     pub load: fn(&mut Loader, i32) -> Option<Value>,
-    /// Saves a value.
-    pub save: fn(&mut Saver, &Borrowed<'_>),
-    /// Writes the commands that make a value.
-    pub rewrite: fn(&mut Rewriter, Str<'_>, &Borrowed<'_>),
+    /// Saves a value; returns whether all of it was written.
+    pub save: fn(&mut Saver, &Borrowed<'_>) -> bool,
+    /// Writes the commands that make a value; returns whether all of it was written.
+    pub rewrite: fn(&mut Rewriter, Str<'_>, &Borrowed<'_>) -> bool,
     /// Adds a value to a digest.
     pub digest: fn(&mut Digest, &Borrowed<'_>),
     /// Returns about how many bytes a value holds.
@@ -96,30 +96,43 @@ unsafe extern "C" fn load(io: *mut RawIo, version: c_int) -> *mut c_void {
 }
 
 unsafe extern "C" fn save(io: *mut RawIo, value: *mut c_void) {
-    guarded("saving a value", (), || {
+    let is_whole = guarded("saving a value", false, || {
         // SAFETY: the stream lives as long as the call, and values are this module's.
         let (mut saver, value) = unsafe { (Saver::new(io), Borrowed::of(value)) };
-        (methods().save)(&mut saver, &value);
+        (methods().save)(&mut saver, &value)
     });
+    if !is_whole {
+        // SAFETY: the stream lives as long as the call.
+        unsafe { Saver::new(io) }.fail();
+    }
 }
 
 unsafe extern "C" fn rewrite(io: *mut RawIo, key: *mut RawString, value: *mut c_void) {
-    guarded("rewriting a value", (), || {
+    let is_whole = guarded("rewriting a value", false, || {
         // SAFETY: the stream lives as long as the call, and values are this module's.
         let (mut rewriter, key, value) = unsafe { (Rewriter::new(io), Str::new(key), Borrowed::of(value)) };
-        (methods().rewrite)(&mut rewriter, key, &value);
+        (methods().rewrite)(&mut rewriter, key, &value)
     });
+    if !is_whole {
+        // SAFETY: the stream lives as long as the call.
+        unsafe { Rewriter::new(io) }.fail();
+    }
 }
 
 unsafe extern "C" fn aux_save(io: *mut RawIo, when: c_int) {
-    guarded("saving dictionaries", (), || {
+    let is_whole = guarded("saving dictionaries", false, || {
         if when == AUX_BEFORE {
             // SAFETY: the stream lives as long as the call, and values are this module's.
             (methods().begin_saving)(&mut unsafe { Saver::new(io) });
         } else {
             (methods().end_saving)();
         }
+        true
     });
+    if !is_whole {
+        // SAFETY: the stream lives as long as the call.
+        unsafe { Saver::new(io) }.fail();
+    }
 }
 
 unsafe extern "C" fn aux_load(io: *mut RawIo, _: c_int, _: c_int) -> c_int {

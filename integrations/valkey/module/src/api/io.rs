@@ -38,10 +38,43 @@ impl Saver {
         unsafe { (api().SaveStringBuffer)(self.0, bytes.as_ptr().cast(), bytes.len()) };
     }
 
-    /// Logs that a value could not be read.
+    /// Logs that the key's value could not be written, and why.
     pub fn log(&mut self, text: &str) {
-        log(self.0, text);
+        log_key(self.0, text);
     }
+
+    /// Has the server take the whole save as failed, whose file it then drops: the earlier one stays.
+    pub fn fail(&mut self) {
+        fail(self.0);
+    }
+}
+
+/// Has the server note an error of a stream that it writes: it ends its work when the callback returns. The interface
+/// has no call for that, but a read from such a stream fails, whatever its destination is, and is noted as an error.
+fn fail(io: *mut RawIo) {
+    // SAFETY: the server passes a valid `io` for the duration of the callback. The module handles errors of streams, so that the server does not end.
+    unsafe { (api().LoadUnsigned)(io) };
+    debug_assert!(is_broken(io));
+}
+
+fn is_broken(io: *mut RawIo) -> bool {
+    // SAFETY: the server passes a valid `io` for the duration of the callback.
+    unsafe { (api().IsIOError)(io) != 0 }
+}
+
+/// Logs a text about the key whose value is written.
+fn log_key(io: *mut RawIo, text: &str) {
+    // SAFETY: the server passes a valid `io` for the duration of the callback; its string lives as long.
+    let (name, database) = unsafe {
+        let name = (api().GetKeyNameFromIO)(io);
+        let bytes = (!name.is_null()).then(|| Str::new(name.cast_mut()).bytes());
+        (bytes.unwrap_or_default(), (api().GetDbIdFromIO)(io))
+    };
+    let name = String::from_utf8_lossy(name);
+    log(
+        io,
+        &format!("leafpress: the key '{name}' in database {database}: {text}"),
+    );
 }
 
 fn log(io: *mut RawIo, text: &str) {
@@ -79,16 +112,11 @@ impl Loader {
         Self(io)
     }
 
-    fn is_broken(&self) -> bool {
-        // SAFETY: the server passes a valid `io` for the duration of the callback.
-        unsafe { (api().IsIOError)(self.0) != 0 }
-    }
-
     /// Reads a number; `None` at the end or if there is none.
     pub fn unsigned(&mut self) -> Option<u64> {
         // SAFETY: the server passes a valid `io` for the duration of the callback.
         let number = unsafe { (api().LoadUnsigned)(self.0) };
-        (!self.is_broken()).then_some(number)
+        (!is_broken(self.0)).then_some(number)
     }
 
     /// Reads bytes; `None` at the end or if there are none.
@@ -103,7 +131,7 @@ impl Loader {
             start: start.cast(),
             len,
         };
-        (!self.is_broken()).then_some(loaded)
+        (!is_broken(self.0)).then_some(loaded)
     }
 
     /// Returns the database that the value is for.
@@ -143,9 +171,14 @@ impl Rewriter {
         };
     }
 
-    /// Logs that a value could not be read.
+    /// Logs that the key's value could not be written, and why.
     pub fn log(&mut self, text: &str) {
-        log(self.0, text);
+        log_key(self.0, text);
+    }
+
+    /// Has the server take the whole rewrite as failed, whose file it then drops: the earlier one stays.
+    pub fn fail(&mut self) {
+        fail(self.0);
     }
 }
 

@@ -186,6 +186,7 @@ table! {
         LoadStringBuffer: unsafe extern "C" fn(*mut RawIo, *mut usize) -> *mut c_char;
         IsIOError: unsafe extern "C" fn(*mut RawIo) -> c_int;
         LogIOError: unsafe extern "C" fn(*mut RawIo, *const c_char, *const c_char, ...);
+        GetKeyNameFromIO: unsafe extern "C" fn(*mut RawIo) -> *const RawString;
         GetDbIdFromIO: unsafe extern "C" fn(*mut RawIo) -> c_int;
         EmitAOF: unsafe extern "C" fn(*mut RawIo, *const c_char, *const c_char, ...);
         DigestAddStringBuffer: unsafe extern "C" fn(*mut RawDigest, *const c_char, usize);

@@ -1,5 +1,6 @@
 //! The commands that make a value, for the append-only file and for slots that move.
 
+use super::{Incomplete, check_count, each_of};
 use crate::api::Str;
 use crate::api::io::Rewriter;
 use crate::store::value::Borrowed;
@@ -9,27 +10,33 @@ const FIELDS: usize = 64;
 /// Approximate bytes per command.
 const BYTES: usize = 256 << 10;
 
-/// Writes the commands that make a value.
-pub fn rewrite(rewriter: &mut Rewriter, key: Str<'_>, value: &Borrowed<'_>) {
-    let written = match value {
-        Borrowed::Text(text) => text
-            .get_with(|value| rewriter.emit(c"LP.SET", key, [value]))
-            .map(|_| ()),
+/// Writes the commands that make a value; returns whether these make all of it.
+pub fn rewrite(rewriter: &mut Rewriter, key: Str<'_>, value: &Borrowed<'_>) -> bool {
+    let written = emit(rewriter, key, value);
+    if let Err(error) = &written {
+        rewriter.log(&format!("the value cannot be read, so that the rewrite fails: {error}"));
+    }
+    written.is_ok()
+}
+
+fn emit(rewriter: &mut Rewriter, key: Str<'_>, value: &Borrowed<'_>) -> Result<(), Incomplete> {
+    match value {
+        Borrowed::Text(text) => {
+            let found = text.get_with(|value| rewriter.emit(c"LP.SET", key, [value]))?;
+            check_count(u64::from(found.is_some()), 1)
+        }
         Borrowed::Map(map) => {
             let mut waiting = Waiting::default();
-            let each = map.each(|field, value| {
+            each_of(map, |field, value| {
                 waiting.push(field);
                 waiting.push(value);
                 if waiting.ends.len() == 2 * FIELDS || waiting.bytes.len() >= BYTES {
                     waiting.emit(rewriter, key);
                 }
-            });
+            })?;
             waiting.emit(rewriter, key);
-            each
+            Ok(())
         }
-    };
-    if let Err(error) = written {
-        rewriter.log(&format!("leafpress: a value cannot be rewritten: {error}"));
     }
 }
 

@@ -8,10 +8,13 @@ use proptest::prelude::*;
 use super::block::{Means, put_record, seal};
 use super::load::{LoadError, Source, load_from};
 use super::save::{Sink, save_to};
-use super::{ENCODING, KIND_MAP, KIND_TEXT};
+use super::{ENCODING, Incomplete, KIND_MAP, KIND_TEXT};
 use crate::store::databases::place_in;
+use crate::store::faults::{Step, fail};
 use crate::store::generation::Hold;
 use crate::store::map::Map;
+use crate::store::record_key::record_key;
+use crate::store::settings::trees;
 use crate::store::text::Text;
 use crate::store::value::{Borrowed, Value};
 
@@ -149,6 +152,50 @@ fn a_string_comes_back() {
             Value::Map(_) => panic!("a string came back as a map"),
         }
     }
+}
+
+/// Nothing that was written of a value that cannot be read as a whole loads.
+#[test]
+fn a_value_that_cannot_be_read_is_not_saved() {
+    let mut map = Map::new(place_in(0).unwrap());
+    for n in 0..500_u32 {
+        map.set(&n.to_be_bytes(), &[n as u8; 300]).unwrap();
+    }
+    let text = Text::new(place_in(0).unwrap(), &[7; 300]).unwrap();
+    for value in [Borrowed::Map(&map), Borrowed::Text(text.borrow())] {
+        for count in [1, 2, 250, 500] {
+            let mut parts = Parts::default();
+            fail(Step::Read, count);
+            let saved = save_to(&mut parts, &value);
+            fail(Step::Read, 0);
+            match value {
+                Borrowed::Text(_) if count > 1 => assert!(saved.is_ok()),
+                _ => {
+                    assert!(matches!(saved, Err(Incomplete::Tree(_))));
+                    assert!(matches!(load_from(&mut parts, ENCODING), Err(LoadError::Cut)));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_value_with_a_missing_record_is_not_saved() {
+    let generation = Hold::create(&trees()).unwrap();
+    let mut map = Map::new((generation.clone(), 1));
+    for field in [b"a", b"b", b"c"] {
+        map.set(field, b"value").unwrap();
+    }
+    let text = Text::new((generation.clone(), 2), b"text").unwrap();
+    for (id, field) in [(1, &b"b"[..]), (2, b"")] {
+        assert!(generation.tree().remove(&record_key(id, field).unwrap()).unwrap());
+    }
+    let missing = |value: &Borrowed<'_>| match save_to(&mut Parts::default(), value) {
+        Err(Incomplete::Missing { found, counted }) => (found, counted),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(missing(&Borrowed::Map(&map)), (2, 3));
+    assert_eq!(missing(&Borrowed::Text(text.borrow())), (0, 1));
 }
 
 #[test]
