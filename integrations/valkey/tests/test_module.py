@@ -3,6 +3,7 @@ import os
 import random
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -49,6 +50,103 @@ def test_info_after_random_writes(client):
         length = client.request("LP.HLEN", name)
         records += 1 if is_error(length) else length
     assert reported(client)["records"] == records and reported(client)["keys"] == client("DBSIZE")
+
+
+def test_info_by_kind(start):
+    """Maps and strings are counted apart, with the bytes that each kind has and takes."""
+    client = start().client()
+    none = reported(client)
+    assert all(none[name] == 0 for name in ("maps", "map_user_bytes", "map_held_bytes", "strings", "string_user_bytes", "string_held_bytes")), none
+    client("LP.HSET", "m", "f", "value", "g", "")
+    client("LP.HSET", "m", "f", "longer value")
+    client("LP.HDEL", "m", "g")
+    client("LP.SET", "s", "text")
+    client("LP.APPEND", "s", "!" * 100_000)
+    client("LP.SETRANGE", "s", 200_000, "end")
+    client("LP.SET", "empty", "")
+    client("COPY", "m", "other")
+    now = reported(client)
+    assert (now["maps"], now["map_user_bytes"], now["strings"], now["string_user_bytes"]) == (2, 26, 2, 200_003), now
+    assert (now["keys"], now["records"], now["user_bytes"]) == (4, 4, 200_029)
+    assert 0 < now["map_held_bytes"] < now["string_held_bytes"] <= now["held_bytes"]
+    client("DEL", "m", "other")
+    now = reported(client)
+    assert (now["maps"], now["map_user_bytes"], now["map_held_bytes"]) == (0, 0, 0) and now["string_user_bytes"] == 200_003, now
+    client("DEL", "s", "empty")
+    now = reported(client)
+    assert (now["strings"], now["string_user_bytes"], now["user_bytes"]) == (0, 0, 0), now
+
+
+def test_info_of_values_that_wait_to_be_removed(start):
+    client = start().client()
+
+    def waiting():
+        """A large map is left to another thread, which hands it back while the server waits; then it is removed between
+        commands."""
+        until(lambda: reported(client)["removals_waiting"] == 0 and reported(client)["user_bytes"] == 0, 60, "the end of the removal before")
+        big_map(client, "big", 70_000, size=40)
+        user = client("LP.INFO", "big")[5]
+        *_, replies = client.pipe([["MULTI"], ["UNLINK", "big"], ["DEBUG", "SLEEP", "0.2"], ["INFO", "leafpress"], ["EXEC"]])
+        fields = dict(line.split(":", 1) for line in replies[2].decode().splitlines() if ":" in line)
+        values, left = (int(fields["leafpress_removals_waiting" + what]) for what in ("", "_user_bytes"))
+        # Where the other thread had no turn in that time, another map is tried.
+        if values:
+            assert (values, left, fields["leafpress_user_bytes"]) == (1, user, "0"), fields
+        return values
+
+    until(waiting, 120, "a value that waits")
+    until(lambda: reported(client)["removals_waiting"] == reported(client)["removals_waiting_user_bytes"] == 0, 60, "the end of the removal")
+
+
+def test_info_of_trainings(start):
+    """The last training: when it ended, how long it took, what was held before."""
+    client = start(**{"leafpress.codec": "zstd:1"}).client()
+    now = reported(client)
+    assert all(now[name] == 0 for name in ("trainings", "last_training_time", "last_training_ms", "last_training_replaced",
+                                           "last_training_held_per_user_byte_before")), now
+    # Twenty thousand records are a reason for one; another is requested.
+    big_map(client, "big", 20_000)
+    until(lambda: reported(client)["trainings"] > 0 and reported(client)["trainings_running"] == 0, 120, "the end of a training")
+    now = reported(client)
+    assert time.time() - 600 < now["last_training_time"] <= time.time() + 1, now
+    assert now["last_training_held_per_user_byte_before"] > 0 and now["last_training_replaced"] in (0, 1), now
+    assert client("LP.DICT", "TRAIN") >= 1
+    until(lambda: reported(client)["trainings"] > now["trainings"], 120, "the end of another training")
+
+
+def test_info_of_commands(start):
+    """Commands are counted that the transparent mode rewrites or refuses, and answers that a key has another type."""
+    client = start(**TRANSPARENT).client()
+
+    def counts():
+        now = reported(client)
+        return tuple(now["commands_" + name] for name in ("rewritten", "refused", "refused_by_name", "wrong_type"))
+
+    assert counts() == (0, 0, "", 0)
+    client("HSET", "h:1", "f", "v")
+    client("GET", "s:1")
+    client("GET", "other")
+    client("LP.GET", "other")
+    assert counts() == (2, 0, "", 0)
+    client("RPUSH", "list", 1)
+    for command in (["SORT", "list", "BY", "h:*->f"], ["sort", "list", "GET", "h:*->f"], ["SORT_RO", "list", "GET", "s:*"]):
+        assert is_error(client.request(*command))
+    assert counts() == (5, 3, "sort=2,sort_ro=1", 0)
+    for command in (["LP.HGET", "list", "f"], ["LP.GET", "h:1"], ["LP.INCR", "list"]):
+        assert client.request(*command).value.startswith(b"WRONGTYPE")
+    assert is_error(client.request("LP.INCRBY", "h:1", "x"))
+    assert counts() == (5, 3, "sort=2,sort_ro=1", 3)
+
+
+def test_the_longest_upkeep_since_info(client):
+    """A report of INFO begins the measure anew."""
+    big_map(client, "big", 3000)
+    until(lambda: reported(client)["upkeep_longest_since_info_us"] > 0, 30, "a step of the upkeep")
+    *_, (first, second) = client.pipe([["MULTI"], ["INFO", "leafpress"], ["INFO", "leafpress"], ["EXEC"]])
+    first, second = (dict(line.split(":", 1) for line in text.decode().splitlines() if ":" in line) for text in (first, second))
+    assert int(first["leafpress_upkeep_longest_since_info_us"]) <= int(first["leafpress_upkeep_longest_us"])
+    assert second["leafpress_upkeep_longest_since_info_us"] == "0"
+    assert first["leafpress_upkeep_longest_us"] == second["leafpress_upkeep_longest_us"]
 
 
 @pytest.mark.parametrize("codec", CODECS)

@@ -1,6 +1,7 @@
 //! Transparent mode: native commands on keys with configured prefixes become the module's.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::api::acl::{
@@ -30,6 +31,14 @@ enum Import {
 struct Imports(BTreeMap<u64, Import>);
 
 static IMPORTS: Mutex<Imports> = Mutex::new(Imports(BTreeMap::new()));
+
+/// Native commands that were replaced by the module's.
+static REWRITTEN: AtomicU64 = AtomicU64::new(0);
+
+/// Returns how many commands were replaced.
+pub fn rewritten() -> u64 {
+    REWRITTEN.load(Ordering::Relaxed)
+}
 
 /// Registers the filter with the server.
 pub fn may_register(context: Context) {
@@ -62,6 +71,7 @@ fn change(command: &mut Filtered) {
     }
     if let Some(name) = name_for(command, &found.twin) {
         command.rename(name);
+        REWRITTEN.fetch_add(1, Ordering::Relaxed);
     }
 }
 

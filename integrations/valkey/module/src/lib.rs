@@ -25,6 +25,7 @@ mod persist;
 mod prefixes;
 #[allow(unsafe_code)]
 mod store;
+mod trainings;
 mod upkeep;
 
 #[global_allocator]

@@ -12,6 +12,7 @@ use crate::store::databases::databases;
 use crate::store::generation::Hold;
 use crate::store::removal;
 use crate::store::settings::upkeep_budget_us;
+use crate::trainings;
 
 /// Milliseconds to the next call if more work is due, and if none is.
 const SOON: i64 = 5;
@@ -29,15 +30,30 @@ static IS_FORKED: AtomicBool = AtomicBool::new(false);
 static FIRST: AtomicUsize = AtomicUsize::new(0);
 static SPENT_US: AtomicU64 = AtomicU64::new(0);
 static LONGEST_US: AtomicU64 = AtomicU64::new(0);
+/// As [`LONGEST_US`], since it was last reported.
+static LONGEST_SINCE_REPORT_US: AtomicU64 = AtomicU64::new(0);
 static FAILURES: AtomicU64 = AtomicU64::new(0);
 
-/// Returns the microseconds spent on it, the longest at a time, and how often it failed.
-pub fn spent() -> (u64, u64, u64) {
-    (
-        SPENT_US.load(Ordering::Relaxed),
-        LONGEST_US.load(Ordering::Relaxed),
-        FAILURES.load(Ordering::Relaxed),
-    )
+/// The report of the upkeep.
+pub struct Report {
+    /// Microseconds spent on it.
+    pub spent_us: u64,
+    /// The longest at a time.
+    pub longest_us: u64,
+    /// The longest at a time since the last report.
+    pub longest_since_report_us: u64,
+    /// How often it failed.
+    pub failures: u64,
+}
+
+/// Reports it.
+pub fn report() -> Report {
+    Report {
+        spent_us: SPENT_US.load(Ordering::Relaxed),
+        longest_us: LONGEST_US.load(Ordering::Relaxed),
+        longest_since_report_us: LONGEST_SINCE_REPORT_US.swap(0, Ordering::Relaxed),
+        failures: FAILURES.load(Ordering::Relaxed),
+    }
 }
 
 /// A child was forked, or has ended. Meanwhile only deleted values are removed: the rest can wait.
@@ -78,7 +94,7 @@ pub fn tick(context: Context) -> i64 {
             is_more = true;
             break;
         }
-        is_more |= noted(generation.tree().run_upkeep(left));
+        is_more |= noted(trainings::watched(generation, |tree| tree.run_upkeep(left)));
     }
     let passes = u32::from(CONVERSION.is_running()) + u32::from(SURVEY.is_running());
     let share = budget * PASS_BUDGETS / passes.max(1);
@@ -92,6 +108,7 @@ fn later(is_more: bool, begin: Instant) -> i64 {
     let took = u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX);
     SPENT_US.fetch_add(took, Ordering::Relaxed);
     LONGEST_US.fetch_max(took, Ordering::Relaxed);
+    LONGEST_SINCE_REPORT_US.fetch_max(took, Ordering::Relaxed);
     if is_more { SOON } else { LATER }
 }
 

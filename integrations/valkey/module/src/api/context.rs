@@ -207,6 +207,7 @@ impl Context {
             Failure::Arity => named("wrong number of arguments for"),
             Failure::InvalidExpiry => named("invalid expire time in"),
             Failure::LeftToServer => Cow::Borrowed(WRONG_TYPE_TEXT),
+        failure.count();
             Failure::Text(text) => Cow::Borrowed(&**text),
         };
         let text = c_text(&text);

@@ -1,11 +1,19 @@
 //! Error replies of commands.
 
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::store::MAX_BYTES;
 
 /// The error of a command whose key holds another type.
 pub const WRONG_TYPE_TEXT: &str = "WRONGTYPE Operation against a key holding the wrong kind of value";
+
+static WRONG_TYPES: AtomicU64 = AtomicU64::new(0);
+
+/// Returns how many replies were that the key holds another type.
+pub fn wrong_types() -> u64 {
+    WRONG_TYPES.load(Ordering::Relaxed)
+}
 
 /// An error reply. Texts are those of the native commands, where they have the same error.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +37,13 @@ impl Failure {
     pub const NOT_INTEGER: Self = Self::text("ERR value is not an integer or out of range");
     /// An integer is too large for its purpose.
     pub const OUT_OF_RANGE: Self = Self::text("ERR value is out of range");
+
+    /// Counts a reply with this error.
+    pub fn count(&self) {
+        if matches!(self, Self::LeftToServer) || *self == Self::WRONG_TYPE {
+            WRONG_TYPES.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 
     /// Makes an error with a constant text.
     pub const fn text(text: &'static str) -> Self {

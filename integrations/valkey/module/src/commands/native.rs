@@ -4,7 +4,8 @@
 //! module does not support: bits, and the expiry of fields. Reads without a change are answered; other commands are
 //! refused.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use super::access::{Done, reply_each, reply_or_null};
 use super::convert::{MAX_CONVERTED_BYTES, MAX_CONVERTED_FIELDS, copy_to, make_native};
@@ -16,16 +17,20 @@ use crate::store::map::Map;
 use crate::store::number::integer;
 use crate::store::value::Borrowed;
 
-static REFUSED: AtomicU64 = AtomicU64::new(0);
+/// How many commands were refused, by their names.
+static REFUSED: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
 
-/// Returns how many commands were refused.
-pub fn refused() -> u64 {
-    REFUSED.load(Ordering::Relaxed)
+/// Returns how many commands were refused, by their names.
+pub fn refused() -> BTreeMap<String, u64> {
+    REFUSED.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 fn refusal(why: &str) -> Failure {
-    REFUSED.fetch_add(1, Ordering::Relaxed);
-    Failure::formatted(format!("ERR '{}' {why}", sent_name().unwrap_or_default()))
+    let name = sent_name().unwrap_or_default();
+    let failure = Failure::formatted(format!("ERR '{name}' {why}"));
+    let mut refused = REFUSED.lock().unwrap_or_else(PoisonError::into_inner);
+    *refused.entry(name).or_default() += 1;
+    failure
 }
 
 /// Makes a key's compressed value native, here and on replicas.

@@ -31,7 +31,7 @@ const AT_ONCE_BYTES: u64 = 16 << 20;
 pub fn note_held() {
     let totals = databases().totals();
     let held = (held() as u64).saturating_sub(totals.generations * EMPTY_TREE);
-    if let Some(per_mille) = held.saturating_mul(1000).checked_div(totals.user_bytes) {
+    if let Some(per_mille) = held.saturating_mul(1000).checked_div(totals.user_bytes()) {
         // Records of a few bytes take many times these.
         let most = if held < LITTLE_BYTES {
             MAX_PER_MILLE_OF_LITTLE

@@ -5,7 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use leafpress::TreeError;
 
-use super::generation::Hold;
+use super::generation::{Hold, KindCounts};
+use super::record_key::ID_BYTES;
 use super::settings::trees;
 
 /// The generations of one database: the last is for new values if it is `open`.
@@ -26,12 +27,42 @@ pub struct Databases {
 pub struct Totals {
     /// Generations.
     pub generations: u64,
+    /// Of maps.
+    pub maps: KindTotals,
+    /// Of strings.
+    pub texts: KindTotals,
+}
+
+/// The totals of the values of one kind.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct KindTotals {
     /// Values.
     pub keys: u64,
     /// Records.
     pub records: u64,
     /// Bytes of fields and values.
     pub user_bytes: u64,
+}
+
+impl KindTotals {
+    /// Adds the values of a generation.
+    pub fn add(&mut self, counts: &KindCounts) {
+        self.keys += counts.keys.load(Ordering::Relaxed);
+        self.records += counts.records.load(Ordering::Relaxed);
+        self.user_bytes += counts.user_bytes.load(Ordering::Relaxed);
+    }
+
+    /// Returns the bytes of the records' keys and values in a tree.
+    pub fn key_and_value_bytes(&self) -> u64 {
+        self.user_bytes + self.records * ID_BYTES as u64
+    }
+}
+
+impl Totals {
+    /// Returns the bytes of fields and values.
+    pub fn user_bytes(&self) -> u64 {
+        self.maps.user_bytes + self.texts.user_bytes
+    }
 }
 
 static DATABASES: Mutex<Databases> = Mutex::new(Databases::new());
@@ -177,9 +208,8 @@ impl Databases {
         for generation in self.generations() {
             let counts = generation.counts();
             totals.generations += 1;
-            totals.keys += counts.keys.load(Ordering::Relaxed);
-            totals.records += counts.records.load(Ordering::Relaxed);
-            totals.user_bytes += counts.user_bytes.load(Ordering::Relaxed);
+            totals.maps.add(&counts.maps);
+            totals.texts.add(&counts.texts);
         }
         totals
     }

@@ -38,6 +38,15 @@ pub struct Generation {
 /// Totals of the values of a generation, without those that wait to be removed.
 #[derive(Debug, Default)]
 pub struct Counts {
+    /// Of maps.
+    pub maps: KindCounts,
+    /// Of strings.
+    pub texts: KindCounts,
+}
+
+/// Totals of the values of one kind.
+#[derive(Debug, Default)]
+pub struct KindCounts {
     /// Values.
     pub keys: AtomicU64,
     /// Records.
@@ -46,7 +55,7 @@ pub struct Counts {
     pub user_bytes: AtomicU64,
 }
 
-impl Counts {
+impl KindCounts {
     /// Counts more records.
     pub fn add(&self, records: u64, user_bytes: u64) {
         self.records.fetch_add(records, Ordering::Relaxed);

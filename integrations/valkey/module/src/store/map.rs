@@ -49,7 +49,7 @@ pub enum Write {
 impl Map {
     /// Makes an empty map in a place for a new value.
     pub fn new((generation, id): (Hold, u64)) -> Self {
-        generation.counts().keys.fetch_add(1, Ordering::Relaxed);
+        generation.counts().maps.keys.fetch_add(1, Ordering::Relaxed);
         Self {
             generation,
             id: Id::new(id),
@@ -113,7 +113,7 @@ impl Map {
         self.generation
             .tree()
             .insert(&record_key(self.id.get(), field)?, value)?;
-        let counts = self.generation.counts();
+        let counts = &self.generation.counts().maps;
         match old {
             // Unchanged values are not written: while a child saves, each page that is written is copied.
             Some(old) if old == value.len() => Ok(Write::Replaced),
@@ -143,7 +143,7 @@ impl Map {
                 .insert(&record_key(self.id.get(), field)?, *value)?
             {
                 let bytes = (field.len() + value.len()) as u64;
-                self.generation.counts().add(1, bytes);
+                self.generation.counts().maps.add(1, bytes);
                 self.fields += 1;
                 self.user_bytes += bytes;
             }
@@ -184,7 +184,7 @@ impl Map {
     }
 
     fn uncount(&mut self, records: u64, user_bytes: u64) {
-        self.generation.counts().subtract(records, user_bytes);
+        self.generation.counts().maps.subtract(records, user_bytes);
         self.fields -= records;
         self.user_bytes -= user_bytes;
     }
@@ -295,9 +295,9 @@ pub fn check(field: &[u8], value: &[u8]) -> Result<(), TreeError> {
 
 impl Drop for Map {
     fn drop(&mut self) {
-        let counts = self.generation.counts();
+        let counts = &self.generation.counts().maps;
         counts.keys.fetch_sub(1, Ordering::Relaxed);
         counts.subtract(self.fields, self.user_bytes);
-        removal::remove(&self.generation, self.id.get(), self.fields);
+        removal::remove(&self.generation, self.id.get(), self.fields, self.user_bytes);
     }
 }

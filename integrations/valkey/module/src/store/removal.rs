@@ -8,13 +8,14 @@
 use std::cell::Cell;
 use std::ops::Bound;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_queue::SegQueue;
 use leafpress::TreeError;
 
 use super::generation::Hold;
-use super::record_key::bounds_of;
+use super::record_key::{ID_BYTES, bounds_of};
 
 /// Records of one step between commands, and of one while a value is freed.
 const STEP: usize = 1024;
@@ -25,6 +26,8 @@ const FREEING: Duration = Duration::from_millis(10);
 const RELIEF: Duration = Duration::from_millis(2);
 
 static WAITING: SegQueue<Removal> = SegQueue::new();
+/// Bytes of fields and values that wait.
+static WAITING_BYTES: AtomicU64 = AtomicU64::new(0);
 static IS_SHORT: OnceLock<fn() -> bool> = OnceLock::new();
 
 thread_local! {
@@ -35,6 +38,23 @@ thread_local! {
 struct Removal {
     generation: Hold,
     id: u64,
+    /// Bytes of the fields and values that remain.
+    user_bytes: u64,
+}
+
+impl Removal {
+    /// Has it wait.
+    fn wait(self) {
+        WAITING_BYTES.fetch_add(self.user_bytes, Ordering::Relaxed);
+        WAITING.push(self);
+    }
+
+    /// Returns the next one that waits.
+    fn next() -> Option<Self> {
+        let removal = WAITING.pop()?;
+        WAITING_BYTES.fetch_sub(removal.user_bytes, Ordering::Relaxed);
+        Some(removal)
+    }
 }
 
 /// Declares that the calling thread is the one that runs commands: only it writes to trees.
@@ -44,31 +64,34 @@ pub fn this_is_the_main_thread() {
 
 /// Removes a value's records: on the main thread for about [`FREEING`], the rest later. While a flush frees
 /// very many values whose tree stays, since it has values in another database, they are all removed later.
-pub fn remove(generation: &Hold, id: u64, records: u64) {
+pub fn remove(generation: &Hold, id: u64, records: u64, user_bytes: u64) {
     if records == 0 || generation.is_closed() {
         return;
     }
+    let mut left = user_bytes;
     if IS_MAIN.get() && !generation.is_emptied() {
         // Waiting values already count as freed by this call, so that the server evicts no further value for it.
         relieve();
         let begin = Instant::now();
         let mut outcome = Ok(false);
         while matches!(outcome, Ok(false)) && begin.elapsed() < FREEING {
-            outcome = remove_some(generation, id, LONG_STEP);
+            outcome = remove_some(generation, id, LONG_STEP, &mut left);
         }
         if matches!(outcome, Ok(true)) {
             return;
         }
     }
-    WAITING.push(Removal {
+    let removal = Removal {
         generation: generation.clone(),
         id,
-    });
+        user_bytes: left,
+    };
+    removal.wait();
 }
 
-/// Returns how many values wait.
-pub fn waiting() -> usize {
-    WAITING.len()
+/// Returns how many values wait, and the bytes of their fields and values.
+pub fn waiting() -> (u64, u64) {
+    (WAITING.len() as u64, WAITING_BYTES.load(Ordering::Relaxed))
 }
 
 /// Sets the function that reports whether the server uses more memory than its limit.
@@ -95,13 +118,13 @@ pub fn relieve() {
 /// Removes records for about `budget`, of one step at least; returns whether some are left.
 pub fn step(budget: Duration) -> Result<bool, TreeError> {
     let begin = Instant::now();
-    while let Some(removal) = WAITING.pop() {
+    while let Some(mut removal) = Removal::next() {
         while !removal.generation.is_closed() {
-            match remove_some(&removal.generation, removal.id, STEP) {
+            match remove_some(&removal.generation, removal.id, STEP, &mut removal.user_bytes) {
                 Ok(true) => break,
                 Ok(false) if begin.elapsed() < budget => {}
                 outcome => {
-                    WAITING.push(removal);
+                    removal.wait();
                     return outcome.map(|_| true);
                 }
             }
@@ -113,8 +136,14 @@ pub fn step(budget: Duration) -> Result<bool, TreeError> {
     Ok(!WAITING.is_empty())
 }
 
-/// Returns whether nothing of the value is left.
-fn remove_some(generation: &Hold, id: u64, limit: usize) -> Result<bool, TreeError> {
+/// Removes up to `limit` records of a value, and subtracts the bytes of their fields and values from `left`; returns
+/// whether nothing of the value is left.
+fn remove_some(generation: &Hold, id: u64, limit: usize, left: &mut u64) -> Result<bool, TreeError> {
     let bounds = bounds_of(id, (Bound::Unbounded, Bound::Unbounded))?;
-    Ok(generation.tree().remove_range(bounds, limit)?.is_done)
+    let removed = generation.tree().remove_range(bounds, limit)?;
+    let user_bytes = removed
+        .key_and_value_bytes
+        .saturating_sub(removed.records * ID_BYTES as u64);
+    *left = left.saturating_sub(user_bytes);
+    Ok(removed.is_done)
 }

@@ -30,10 +30,11 @@ fn place(generation: &Hold) -> (Hold, u64) {
 fn counted(generation: &Hold) -> (u64, u64, u64) {
     use std::sync::atomic::Ordering::Relaxed;
     let counts = generation.counts();
+    let both = [&counts.maps, &counts.texts];
     (
-        counts.keys.load(Relaxed),
-        counts.records.load(Relaxed),
-        counts.user_bytes.load(Relaxed),
+        both.map(|counts| counts.keys.load(Relaxed)).iter().sum(),
+        both.map(|counts| counts.records.load(Relaxed)).iter().sum(),
+        both.map(|counts| counts.user_bytes.load(Relaxed)).iter().sum(),
     )
 }
 

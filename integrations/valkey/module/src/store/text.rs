@@ -29,7 +29,7 @@ impl Text {
     pub fn new((generation, id): (Hold, u64), value: &[u8]) -> Result<Self, TreeError> {
         check(value.len())?;
         insert(&generation, id, value)?;
-        let counts = generation.counts();
+        let counts = &generation.counts().texts;
         counts.keys.fetch_add(1, Ordering::Relaxed);
         counts.add(1, value.len() as u64);
         Ok(Self(packed(generation.into_slot(), id, value.len())))
@@ -129,8 +129,9 @@ impl Text {
         let old = self.length()?;
         let generation = self.generation();
         generation.tree().insert(&record_key(self.id(), b"")?, value)?;
-        generation.counts().add(0, value.len() as u64);
-        generation.counts().subtract(0, old as u64);
+        let counts = &generation.counts().texts;
+        counts.add(0, value.len() as u64);
+        counts.subtract(0, old as u64);
         self.0 = packed(self.slot(), self.id(), value.len());
         Ok(true)
     }
@@ -147,6 +148,7 @@ impl Text {
         Chunks::of(generation.tree(), self.id()).write(len, at, bytes, done)?;
         generation
             .counts()
+            .texts
             .add(0, (at + bytes.len()).saturating_sub(len) as u64);
         Ok(true)
     }
@@ -188,7 +190,7 @@ impl Drop for Text {
     fn drop(&mut self) {
         // SAFETY: the string's own hold, given back here only.
         let generation = unsafe { Hold::from_slot(self.slot()) };
-        let counts = generation.counts();
+        let counts = &generation.counts().texts;
         counts.keys.fetch_sub(1, Ordering::Relaxed);
         // A closed generation is not read, and not counted any more.
         let len = if generation.is_closed() {
@@ -197,6 +199,6 @@ impl Drop for Text {
             self.length().unwrap_or_default()
         };
         counts.subtract(1, len as u64);
-        removal::remove(&generation, self.id(), 1);
+        removal::remove(&generation, self.id(), 1, len as u64);
     }
 }
