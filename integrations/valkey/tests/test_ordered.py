@@ -87,6 +87,35 @@ def test_a_large_map_by_pages(client):
     assert client("LP.RANGE", "big", "-", "+", "LIMIT", 5000, 2) == [b"field:00005000", b"field:00005001"]
 
 
+def test_ranges_in_scripts_and_transactions(server):
+    """The reply's length is set when it is complete: there too, in both protocols."""
+    for protocol in (2, 3):
+        client = server.client(protocol)
+        client("LP.HSET", "m", "a", 1, "b", 2, "c", 3)
+        assert client("EVAL", "return redis.call('LP.RANGE', KEYS[1], '(a', '+', 'WITHVALUES')", 1, "m") == [b"b", b"2", b"c", b"3"]
+        assert client("EVAL", "return #redis.call('LP.RANGE', KEYS[1], '-', '[b')", 1, "m") == 2
+        *_, replies = client.pipe([["MULTI"], ["LP.RANGE", "m", "-", "+"], ["LP.RANGE", "m", "+", "-", "REV", "LIMIT", 1, 1], ["LP.RANGE", "m", "[d", "+"],
+                                   ["LP.RANGE", "m", "-", "+", "LIMIT", 3, -1], ["LP.RANGE", "m", "-", "+", "LIMIT", 0, 0],
+                                   ["LP.RANGE", "m", "-", "+", "LIMIT", -1, 2], ["EXEC"]])
+        assert replies == [[b"a", b"b", b"c"], [b"b"], [], [], [], []]
+        client.close()
+        server.clients.remove(client)
+
+
+def test_a_long_range_takes_no_memory_but_the_reply(start):
+    """60 MB of values that compress to little: if an output limit closes the client, most of them are never read."""
+    server = start(**{"client-output-buffer-limit": "normal 4mb 0 0"})
+    with server.client() as client:
+        client.load(["LP.HSET", "m", f"f{at}", "v" * 100_000] for at in range(600))
+        client("LP.RANGE", "m", "-", "+", "LIMIT", 0, 20, "WITHVALUES")
+    before = server.resident(most=True)
+    for ends in (["-", "+"], ["+", "-", "REV"]):
+        with server.client() as client:
+            with pytest.raises(OSError):
+                client("LP.RANGE", "m", *ends, "WITHVALUES")
+    assert server.resident(most=True) - before < 32 << 20
+
+
 def test_syntax(client):
     client("LP.HSET", "m", "f", "v")
     for odd in (["LP.RANGE", "m"], ["LP.RANGE", "m", "-"], ["LP.RANGE", "m", "a", "b"], ["LP.RANGE", "m", "-", "+", "BOGUS"],

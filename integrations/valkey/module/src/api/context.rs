@@ -5,7 +5,8 @@ use std::ffi::{CStr, CString, c_int, c_long};
 
 use super::failure::{Failure, WRONG_TYPE_TEXT};
 use super::raw::{
-    CTX_FLAG_CLUSTER, CTX_FLAG_LOADING, CTX_FLAG_REPLICA, CTX_FLAG_RESP3, CTX_FLAG_SCRIPT, OK, RawContext, RawString,
+    CTX_FLAG_CLUSTER, CTX_FLAG_LOADING, CTX_FLAG_REPLICA, CTX_FLAG_RESP3, CTX_FLAG_SCRIPT, OK, POSTPONED_LEN,
+    RawContext, RawString,
 };
 use super::string::Str;
 use super::table::{api, loaded};
@@ -186,6 +187,18 @@ impl Context {
         unsafe { (api().ReplyWithArray)(self.raw, len as c_long) };
     }
 
+    /// Begins an array whose length is set when it is complete, by [`Context::end_array`].
+    pub fn begin_array(self) {
+        // SAFETY: the context is that of the running call.
+        unsafe { (api().ReplyWithArray)(self.raw, POSTPONED_LEN) };
+    }
+
+    /// Ends the array that [`Context::begin_array`] began, with `len` replies.
+    pub fn end_array(self, len: usize) {
+        // SAFETY: the context is that of the running call; the server only logs the call if no array was begun.
+        unsafe { (api().ReplySetArrayLength)(self.raw, len as c_long) };
+    }
+
     /// Begins a map of `len` pairs; RESP2 has it as an array.
     pub fn map(self, len: usize) {
         // SAFETY: the context is that of the running call.
@@ -194,6 +207,7 @@ impl Context {
 
     /// Replies with an error.
     pub fn failure(self, failure: &Failure) {
+        failure.count();
         let named = |text: &str| {
             let name = twin::sent_name().unwrap_or_default();
             Cow::Owned(format!("ERR {text} '{name}' command"))
@@ -207,7 +221,6 @@ impl Context {
             Failure::Arity => named("wrong number of arguments for"),
             Failure::InvalidExpiry => named("invalid expire time in"),
             Failure::LeftToServer => Cow::Borrowed(WRONG_TYPE_TEXT),
-        failure.count();
             Failure::Text(text) => Cow::Borrowed(&**text),
         };
         let text = c_text(&text);

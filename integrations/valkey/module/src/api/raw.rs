@@ -1,6 +1,6 @@
 //! The server's types and constants, as its module interface lays them out for C.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_long, c_void};
 
 macro_rules! opaque {
     ($($(#[$meta:meta])* $name:ident;)*) => {$(
@@ -74,6 +74,8 @@ pub const CTX_FLAG_REPLICA: c_int = 1 << 3;
 pub const CTX_FLAG_CLUSTER: c_int = 1 << 5;
 pub const CTX_FLAG_LOADING: c_int = 1 << 13;
 pub const CTX_FLAG_RESP3: c_int = 1 << 22;
+
+pub const POSTPONED_LEN: c_long = -1;
 
 pub const REPLY_UNKNOWN: c_int = -1;
 pub const REPLY_ERROR: c_int = 1;

@@ -145,6 +145,7 @@ table! {
         ReplyWithLongLong: unsafe extern "C" fn(*mut RawContext, c_longlong) -> c_int;
         ReplyWithError: unsafe extern "C" fn(*mut RawContext, *const c_char) -> c_int;
         ReplyWithSimpleString: unsafe extern "C" fn(*mut RawContext, *const c_char) -> c_int;
+        ReplySetArrayLength: unsafe extern "C" fn(*mut RawContext, c_long);
         ReplyWithArray: unsafe extern "C" fn(*mut RawContext, c_long) -> c_int;
         ReplyWithMap: unsafe extern "C" fn(*mut RawContext, c_long) -> c_int;
         ReplyWithStringBuffer: unsafe extern "C" fn(*mut RawContext, *const c_char, usize) -> c_int;

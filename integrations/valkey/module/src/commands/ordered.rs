@@ -98,25 +98,50 @@ pub fn range(context: Context, arguments: &[Str<'_>]) -> Done {
         return Ok(());
     };
     let (offset, count) = options.limit.unwrap_or((0, usize::MAX));
-    let records = map.range(range)?;
-    let records: Vec<_> = match options.is_reversed {
-        false => records.skip(offset).take(count).collect::<Result<_, _>>()?,
-        true => records.rev().skip(offset).take(count).collect::<Result<_, _>>()?,
-    };
     let nested = options.has_values && context.is_resp3();
-    context.array(records.len() * if options.has_values && !nested { 2 } else { 1 });
+    let of_record = if options.has_values && !nested { 2 } else { 1 };
     let mut output = Output::new(context);
-    for (field, value) in &records {
-        if output.is_closing() {
-            break;
+    let (mut skipped, mut replies) = (0, 0);
+    // Each record is part of the reply before the next one is read, so that only the reply is in memory. Its length is
+    // not known before its end.
+    let reply = |field: &[u8], value: &[u8]| {
+        if skipped < offset {
+            skipped += 1;
+            return true;
         }
-        output.add(field.len() + if options.has_values { value.len() } else { 0 });
+        if replies == 0 {
+            context.begin_array();
+        }
+        replies += of_record;
         if nested {
             context.array(2);
         }
         context.bytes(field);
         if options.has_values {
             context.bytes(value);
+        }
+        output.add(field.len() + if options.has_values { value.len() } else { 0 });
+        !output.is_closing()
+    };
+    let limit = match count {
+        0 => 0,
+        count => offset.saturating_add(count),
+    };
+    let outcome = match options.is_reversed {
+        false => map.visit(range, limit, reply),
+        true => map.visit_back(range, limit, reply),
+    };
+    match (replies, outcome) {
+        (0, Ok(())) => context.array(0),
+        (0, Err(error)) => return Err(error.into()),
+        (_, Ok(())) => context.end_array(replies),
+        (_, Err(error)) => {
+            // A part of the reply is already sent: an error takes the place of the next record.
+            let failure = Failure::from(error);
+            for _ in 0..of_record {
+                context.failure(&failure);
+            }
+            context.end_array(replies + of_record);
         }
     }
     Ok(())

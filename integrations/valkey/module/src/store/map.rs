@@ -3,6 +3,7 @@
 use std::ops::Bound;
 use std::sync::atomic::Ordering;
 
+use leafpress::tree::Range;
 use leafpress::{Record, TreeError};
 
 use super::faults::{self, Step};
@@ -209,9 +210,7 @@ impl Map {
         limit: usize,
         mut visit: impl FnMut(&[u8], &[u8]) -> bool,
     ) -> Result<(), TreeError> {
-        let bounds = bounds_of(self.id.get(), range)?;
-        let limit = limit.min(usize::try_from(self.fields).unwrap_or(usize::MAX));
-        let mut records = self.generation.tree().range(bounds).limit(limit);
+        let mut records = self.limited(range, limit)?;
         while let Some(goes_on) = records.next_with(|key, value| visit(field_of(key), value)) {
             faults::point(Step::Read)?;
             if !goes_on? {
@@ -219,6 +218,28 @@ impl Map {
             }
         }
         Ok(())
+    }
+
+    /// As [`Map::visit`], from the end of the range.
+    pub fn visit_back(
+        &self,
+        range: FieldRange<'_>,
+        limit: usize,
+        mut visit: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), TreeError> {
+        let mut records = self.limited(range, limit)?;
+        while let Some(goes_on) = records.next_back_with(|key, value| visit(field_of(key), value)) {
+            if !goes_on? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn limited(&self, range: FieldRange<'_>, limit: usize) -> Result<Range<'_>, TreeError> {
+        let bounds = bounds_of(self.id.get(), range)?;
+        let limit = limit.min(usize::try_from(self.fields).unwrap_or(usize::MAX));
+        Ok(self.generation.tree().range(bounds).limit(limit))
     }
 
     /// Returns the approximate position of a field in the map, from 0.0 to 1.0.
