@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use crate::alloc::early_blocks;
+use crate::alloc::{early_blocks, find_alignment};
 use crate::api::context::{is_memory_short, log_warning};
 use crate::api::guard::guarded;
 use crate::api::raw::{
@@ -31,6 +31,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(context: *mut RawContext, _: *mut *m
     if early != 0 || unsafe { table::load(context) }.is_err() {
         return ERR;
     }
+    find_alignment();
     // SAFETY: the context is the server's, and the table of its functions was loaded. `Context::new` allocates no
     // block.
     let context = unsafe { Context::new(context) };

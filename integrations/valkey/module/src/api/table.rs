@@ -95,7 +95,6 @@ macro_rules! table {
 table! {
     required {
         TryAlloc: unsafe extern "C" fn(usize) -> *mut c_void;
-        Realloc: unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
         Free: unsafe extern "C" fn(*mut c_void);
 
         SetModuleAttribs: unsafe extern "C" fn(*mut RawContext, *const c_char, c_int, c_int);
@@ -145,8 +144,8 @@ table! {
         ReplyWithLongLong: unsafe extern "C" fn(*mut RawContext, c_longlong) -> c_int;
         ReplyWithError: unsafe extern "C" fn(*mut RawContext, *const c_char) -> c_int;
         ReplyWithSimpleString: unsafe extern "C" fn(*mut RawContext, *const c_char) -> c_int;
-        ReplySetArrayLength: unsafe extern "C" fn(*mut RawContext, c_long);
         ReplyWithArray: unsafe extern "C" fn(*mut RawContext, c_long) -> c_int;
+        ReplySetArrayLength: unsafe extern "C" fn(*mut RawContext, c_long);
         ReplyWithMap: unsafe extern "C" fn(*mut RawContext, c_long) -> c_int;
         ReplyWithStringBuffer: unsafe extern "C" fn(*mut RawContext, *const c_char, usize) -> c_int;
         ReplyWithNull: unsafe extern "C" fn(*mut RawContext) -> c_int;
@@ -224,6 +223,7 @@ table! {
         CachedMicroseconds: unsafe extern "C" fn() -> c_longlong;
         CommandFilterGetClientId: unsafe extern "C" fn(*mut RawFiltered) -> c_ulonglong;
         AddACLCategory: unsafe extern "C" fn(*mut RawContext, *const c_char) -> c_int;
+        TryRealloc: unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
         MallocSize: unsafe extern "C" fn(*mut c_void) -> usize;
         SetCommandACLCategories: unsafe extern "C" fn(*mut RawCommand, *const c_char) -> c_int;
     }
