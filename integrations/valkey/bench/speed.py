@@ -1,12 +1,13 @@
 """Throughput and latency: ours and native in one server, by turns, medians of the turns."""
 import statistics
 import subprocess
+import time
 
 import data
 import load
 import shapes
 from resp import info, is_error
-from servers import Server
+from servers import Server, until
 
 
 def fill(client, count):
@@ -92,3 +93,63 @@ def mixed(table, server, values, options):
               notes=f"longest upkeep at a time {longest_upkeep} us; " + "; ".join(
                   f"{which}: {over} of all waited over 10 ms, {slow} commands of over 5 ms by the server's own clock, {trainings} trainings"
                   for which, (_, over, slow, trainings) in slowest.items()))
+
+
+# Fields of the map that is moved.
+MOVED_FIELDS = 100_000
+
+
+def save(client):
+    client("BGSAVE")
+    until(lambda: info(client, "persistence")["rdb_bgsave_in_progress"] == "0", 120, "the end of BGSAVE")
+
+
+def move(client, mine):
+    """Moves a large map to another database and back."""
+    name = "moved:" + ("ours" if mine else "native")
+    for database, other in ((0, 1), (1, 0)):
+        client("SELECT", database)
+        client("MOVE", name, other)
+    client("SELECT", 0)
+
+
+def convert(client):
+    """Makes small maps native, and compressed again."""
+    for direction in ("EXPORT", "IMPORT"):
+        client("LP.CONVERT", direction, "MATCH", "small:*")
+        until(lambda: info(client, "leafpress")["leafpress_conversions_running"] == "0", 120, "the end of LP.CONVERT")
+
+
+def stalls(table, kind, settings, options):
+    """The longest that a client waited for a read or a write of a large map while something else runs again and
+    again."""
+    values = load.Values(data.documents(5000, seed=9))
+    server = Server(kind, **settings).start(seconds=120)
+    try:
+        with server.client(timeout=120) as client:
+            fill(client, options.fields)
+            for mine in (False, True):
+                client.load([shapes.name("HSET", mine), "moved:" + ("ours" if mine else "native"), b"f:%012d" % number, b"value %d" % number]
+                            for number in range(MOVED_FIELDS))
+            client.load(([shapes.name("HSET", True), b"small:%d" % number, *(part for pair in pairs for part in pair)]
+                         for number, pairs in enumerate(data.fields_of_64(options.maps // 5))), at_once=100)
+            shapes.settle(client)
+        requests = twins(options.fields, reads=80)
+        for what, run, of in (("BGSAVE", lambda client, _: save(client), ("native", "ours")),
+                              (f"MOVE of a map of {MOVED_FIELDS:,} fields", move, ("native", "ours")),
+                              (f"LP.CONVERT EXPORT and IMPORT of {options.maps // 5:,} maps", lambda client, _: convert(client), ("ours",))):
+            waits, turns = {}, {}
+            for which in of:
+                process, turns[which] = load.start(server, requests[which], options.stall_seconds, values, seed=78), 0
+                with server.client(timeout=120) as client:
+                    while process.poll() is None:
+                        run(client, which == "ours")
+                        turns[which] += 1
+                        time.sleep(0.1)
+                figures = load.finish(process)
+                waits[which] = max(figures["read_max"], figures["write_max"]) / 1000
+            table.add(f"{what}, longest wait in {options.stall_seconds} s, ms", waits.get("native"), waits["ours"], waits["ours"], 10,
+                      notes="; ".join(f"{which}: {count} times" for which, count in turns.items()))
+    finally:
+        server.remove()
+        values.remove()
