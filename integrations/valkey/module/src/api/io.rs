@@ -52,7 +52,8 @@ impl Saver {
 /// Has the server note an error of a stream that it writes: it ends its work when the callback returns. The interface
 /// has no call for that, but a read from such a stream fails, whatever its destination is, and is noted as an error.
 fn fail(io: *mut RawIo) {
-    // SAFETY: the server passes a valid `io` for the duration of the callback. The module handles errors of streams, so that the server does not end.
+    // SAFETY: the server passes a valid `io` for the duration of the callback. The module handles errors of streams, so
+    // that the server does not end.
     unsafe { (api().LoadUnsigned)(io) };
     debug_assert!(is_broken(io));
 }
