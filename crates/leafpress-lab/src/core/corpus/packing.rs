@@ -1,4 +1,4 @@
-//! Files as they are stored: which can be read, how their contents are packed, and their unpacking.
+//! Files as they are stored: which formats can be read, how contents are compressed or archived, and unpacking them.
 
 use std::fmt;
 use std::io::{self, BufRead, Read};
